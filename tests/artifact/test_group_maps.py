@@ -7,7 +7,7 @@ import random
 import numpy as np
 import onnx
 import pytest
-from labeldp_runtime import GroupError, Key, Randomizer
+from labeldp_runtime import Key, Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.decode import read_certificate, read_groups, read_model
 from labeldp_verify.errors import CheckFailedError
@@ -195,43 +195,6 @@ def test_groups_without_columns_are_one_table_and_in_no_file():
     stated.parts["groups"].columns.clear()
     with pytest.raises(CheckFailedError, match="there are groups, but no column"):
         read_groups(stated)
-
-
-def test_groups_of_several_columns_are_given_by_name():
-    groups = MAPS["bands and text"]
-    randomizer = Randomizer(file_of(DOMAIN, randomizer_of(groups)))
-    assert randomizer.group_columns == ["age", "work"]
-    columns = {"age": [20, None], "work": ["é", "x"], "unused": None}
-    assert len(randomizer([10, 11], columns=columns)) == 2
-    for given, message in [
-        ({}, "give columns="),
-        ({"groups": ["é", "x"]}, "by name"),
-        ({"groups": columns}, "by name"),
-        ({"groups": ["é", "x"], "columns": columns}, "give columns="),
-        ({"columns": {"age": [1, 2]}}, "no column 'work'"),
-        ({"columns": [1, 2]}, "no column 'age'"),
-        ({"columns": {**columns, "age": [1]}}, "one group per label"),
-        ({"columns": {**columns, "age": np.array(["a", "b"])}}, "column 'age': expected numbers"),
-    ]:
-        with pytest.raises(GroupError, match=message):
-            randomizer([10, 11], **given)
-
-
-def test_frames_give_their_columns():
-    pd, pa, pl = (pytest.importorskip(name) for name in ("pandas", "pyarrow", "polars"))
-    groups = MAPS["bands and text"]
-    windows = [randomized_response([float(i)], [0] * 4, 1, 8) for i in range(groups.tables)]
-    randomizer = Randomizer(file_of(DOMAIN, GroupedWindows(groups, tuple(windows))))
-    rows = [(17, "private"), (40, "é"), (None, "é"), (70, None), (18, "")]
-    wanted = [float(groups.table((math.nan if a is None else a, w))) for a, w in rows]
-    ages, works = zip(*rows, strict=True)
-    for frame in (
-        pd.DataFrame({"age": ages, "work": works}),
-        pd.DataFrame({"age": pd.array(ages, "Int64"), "work": pd.Categorical(works)}),
-        pa.table({"age": ages, "work": works}),
-        pl.DataFrame({"age": ages, "work": works}),
-    ):
-        assert randomizer([10] * 5, columns=frame).tolist() == wanted
 
 
 def test_replays_bind_the_table_and_not_the_cell(tmp_path):

@@ -5,15 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_verify import check_bytes
-from labeldp_verify.decode.file import boundary_pairs
 from labeldp_verify.forms import IntegerDomain
 from labeldp_verify.graph.self_test import self_test_vectors
 
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import run, session_of
-from verifier.tests.graph.test_enumerated_words import assert_exact
 
 
 def plain_output(randomizer, row, u):
@@ -42,15 +39,6 @@ def test_both_sides_of_every_boundary(epsilon, mechanism):
     assert got == [plain_output(r, row, u) for row, u in zip(labels, us, strict=True)]
 
 
-def test_the_verifier_visits_the_same_boundaries():
-    randomizer = randomized_response([0.0, 1.0, 2.0], [0, 1, 1, 2], Fraction(1))
-    pairs = set(zip(*(a.tolist() for a in boundary_pairs(randomizer)), strict=True))
-    T, last = randomizer.base_total, randomizer.words - 1
-    for row in range(4):
-        for u in (0, randomizer.base[0] - 1, randomizer.base[0], T - 1, T, last):
-            assert (row, u) in pairs
-
-
 def test_self_test_vectors_straddle_bit_31_and_leave_the_domain():
     domain = IntegerDomain(0, 9)
     randomizer = randomized_response([float(i) for i in range(10)], range(10), Fraction(1))
@@ -74,10 +62,3 @@ def test_wrong_numbers_of_words_are_errors_not_shared_noise():
     assert empty[0].shape == (0,)
     with pytest.raises(Exception, match=r".*"):
         session.run(None, {"label": np.zeros(0, np.int64), "entropy": np.zeros(1, np.uint64)})
-
-
-@pytest.mark.parametrize("epsilon", ["0.1", "1.0", "4.0", "8.0"])
-def test_every_word_of_few_bits_from_a_spec(epsilon):
-    artifact = compile_text(INTEGER_SPEC.replace("1.0", epsilon), word_bits=14)
-    assert check_bytes(artifact.model).ok
-    assert_exact(artifact.model, artifact.randomizer, range(10))

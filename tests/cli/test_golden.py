@@ -48,13 +48,14 @@ def transcript(line):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.txt")))
-def test_commands_print_what_their_transcript_says(name, tmp_path, inside, environment, monkeypatch):
+def test_commands_print_what_their_transcript_says(name, tmp_path, inside, monkeypatch):
     for folder in ("specs", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     shutil.copytree(GOLDEN / "inputs", tmp_path, dirs_exist_ok=True)
     inside(tmp_path)
     (tmp_path / "config.toml").touch(mode=0o600)
-    environment(COLUMNS="80", LABELDP_CONFIG=tmp_path / "config.toml")
+    monkeypatch.setenv("LABELDP_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("labeldp_runtime.entropy._of_kernel", random.Random(name).randbytes)
     monkeypatch.setattr("labeldp_compile.sweeps.points.time.perf_counter", lambda: 0.0)
     file = GOLDEN / f"{name}.txt"

@@ -11,23 +11,20 @@ from labeldp_runtime import ArtifactError, Policy, PolicyError, Randomizer
 from labeldp_runtime import artifact_file as runtime_file
 from labeldp_runtime import opened as runtime_opened
 from labeldp_runtime.wire import WireError, count_fields
-from labeldp_trainer import ConfigError, load_config, parse_config
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify import budget as budget_module
-from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
 from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
 from labeldp_verify.graph import write_model
 from labeldp_verify.opening import _report
-from labeldp_verify.printable import one_line
 from labeldp_verify.steps import Verification
 
 from benchmarks import hostile
 from labeldp_compile import yaml_source
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.spec import load_spec, parse_spec
+from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.agreement import spec_check
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.stated import stated_certificate
@@ -166,20 +163,6 @@ def test_dimensions_are_not_multiplied_before_they_are_counted(model):
     assert "shape of offsets" in detail
 
 
-def test_the_weights_are_summed_once_for_the_absolute_bound():
-    class Weights(list):
-        read = 0
-
-        def __iter__(self):
-            Weights.read += 1
-            return super().__iter__()
-
-    labels = [Fraction(y) for y in range(50)]
-    alpha = [Fraction(-1)] * 50
-    assert dual_is_feasible(labels, Weights([1] * 50), Fraction(3), alpha, loss="absolute")
-    assert Weights.read < 10
-
-
 def test_fractions_with_little_in_common():
     terms = [Fraction(3, n) for n in range(1, 400)]
     assert _sum_of(terms) == sum(terms, Fraction(0))
@@ -229,27 +212,6 @@ def test_yaml_at_the_edges_of_its_budgets(limit, tmp_path):
         yaml_source.read_yaml("[" * 1_000_000)
 
 
-def test_numbers_of_a_spec_have_an_end():
-    for number in ("1" * 101, "1." + "1" * 1000, "1e999999999"):
-        with pytest.raises(SpecError):
-            parse_spec(INTEGER_SPEC.replace("1.0", number))
-
-
-def test_a_training_config_has_the_budgets_of_a_spec(limit, tmp_path):
-    path = tmp_path / "x.yaml"
-    path.write_text(f"#{'x' * yaml_source.MAX_BYTES}\n")
-    with pytest.raises(ConfigError, match="a config has at most 4,194,304 bytes"):
-        load_config(path)
-    for text, reason in (("a: &x 1", "write it out"), ("[" * 1000, "too deeply"), (BOMB, "it out")):
-        with pytest.raises(ConfigError, match=reason):
-            parse_config(text)
-    limit(yaml_source, "MAX_NODES", 100)
-    with pytest.raises(ConfigError, match="expected a mapping"):
-        parse_config(f"[{'x,' * 99}]")
-    with pytest.raises(ConfigError, match="at most 100 items"):
-        parse_config(f"[{'x,' * 100}]")
-
-
 def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):
     reach, period, words = 10_000, 60_000, 1 << 40
 
@@ -277,12 +239,6 @@ def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):
     sent, code = on_terminal("report", path, memory=8 << 30)
     assert code == 0
     assert any("1,199,940,001 outputs are too many to draw" in line for line in lines_of(sent))
-
-
-def test_long_messages_say_how_long_they_were():
-    assert one_line("x" * 2000) == "x" * 2000
-    assert one_line("x" * 2001) == "x" * 2000 + "… (2,001 characters)"
-    assert len(str(InputError("x" * 10**6))) < 2100
 
 
 def test_a_sample_of_hostile_files(tmp_path):

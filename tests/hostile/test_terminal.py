@@ -12,16 +12,12 @@ import unicodedata
 from fractions import Fraction
 from pathlib import Path
 
-import click
 import onnx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from labeldp_runtime import Key
 from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.graph import write_model
@@ -32,7 +28,6 @@ from labeldp_compile.ledger.book import create_ledger, set_budget
 from labeldp_compile.ledger.draw_account import Draw, DrawAccount
 from labeldp_compile.ledger.store import open_store
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tabular.provenance import ListedPart, PartsFolder
 from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal
 
@@ -41,14 +36,6 @@ EVIL = (
     "\u2029\u200b\U000e0041\ue000\x9b31m" + "\u0301" * 40
 )
 PLAIN = "a" * 60
-
-
-def signing_key(folder):
-    """A key that signs."""
-    path, key = folder / "key.pem", Ed25519PrivateKey.generate()
-    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    path.chmod(0o600)
-    return path
 
 
 def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
@@ -73,23 +60,6 @@ def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
     if keys:
         certificate["tools"] = {text: 1}
     path = folder / name
-    path.write_bytes(write_model(domain, randomizer, certificate))
-    return path
-
-
-def person_artifact(folder, text):
-    """An artifact whose certificate has the text as the column of persons."""
-    provenance = Declaration(
-        *("x", "y", text, Fraction(1), Fraction(0), {"kind": "uniform", "weights": [1, 1, 1]}),
-        *("0" * 64, {}),
-        labels_per_user=2,
-        person_column=f"{text}3",
-        composes=False,
-    )
-    domain = CategoricalDomain((f"{text}1", f"{text}2", "b"), "b")
-    randomizer = randomized_response([f"{text}1", f"{text}2", "b"], range(3), Fraction(1))
-    certificate = stated_certificate(domain, randomizer, "zero_one", provenance).to_json()
-    path = folder / "persons.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))
     return path
 
@@ -143,31 +113,13 @@ def drawn(folder, text):
     return path
 
 
-def key(folder):
-    path = folder / "k.key"
-    Key.create(path)
-    return path
-
-
-def listed(folder, text):
-    """A folder whose manifest has the text wherever it can; its part is missing."""
-    path = folder / "parts"
-    path.mkdir()
-    part = ListedPart("", text, 1, [text], text, text, text, text, 0, text)
-    PartsFolder(path, "f" * 32, {}).put("x.parquet", part)
-    return path
-
-
 def config(folder, text, **changes):
     path = folder / "train.yaml"
     path.write_text(yaml.safe_dump({"version": 1, text: 1, **changes}), encoding="utf-8")
     return path
 
 
-LINEAR = {"kind": "one_release", "epsilon": 1.0, "delta": 1e-5, "label_range": [0, 1]}
-
-
-def training_run(folder, text, version="1.0", coefficients=None):
+def training_run(folder, text, version="1.0"):
     """A finished run, as far as a table of runs looks."""
     path = folder / f"run {text[:9].replace('/', '')}"
     path.mkdir()
@@ -178,8 +130,6 @@ def training_run(folder, text, version="1.0", coefficients=None):
         "optimizer": {"learning_rate": 0.1},
         "training": {"epochs": 1, "batch_size": 1},
     }
-    if coefficients:
-        parts = {"method": LINEAR}
     said = {"version": 1, "name": "n", "data": data, "loss": "squared", **parts}
     given = yaml.safe_dump(said).encode()
     (path / "config.yaml").write_bytes(given)
@@ -188,16 +138,10 @@ def training_run(folder, text, version="1.0", coefficients=None):
     promise |= {"adjacency": text, "mechanism": text, "statement": text, text: text}
     for key in ("released", "secret", "not_covered", "limits"):
         promise[key] = [text, "b"]
-    promise |= {"epsilon": 1.0, "delta": 1e-5} if coefficients else {"epsilon": None, "delta": 0.0}
+    promise |= {"epsilon": None, "delta": 0.0}
     result = {"test_mse": 1.0, f"test_{text}": 2.0, "baselines": {"constant": {"mse": 3, text: 1}}}
     facts = {"format_version": version, "config_sha256": digest}
     documents = {"run.json": facts, "privacy.json": promise, "result.json": result}
-    if coefficients:
-        names = {"feature": text, "category": text, "reference": text}
-        numbers = {"estimates": [1.0], "margins": [0.1], text: text}
-        each = [{**names, **numbers}, {**names, "why_not": "collinear"}]
-        kept = {"format_version": version, "label": text, "rows": 3, "coefficients": each}
-        documents["coefficients.json"] = kept | coefficients
     for name, document in documents.items():
         (path / name).write_text(json.dumps(document), encoding="utf-8")
     return path
@@ -213,9 +157,7 @@ CASES = {
         *["check", artifact(f, t), training_run(f, t), "--policy", policy(f, t)],
         *["--format", "github"],
     ],
-    "check, unknown key": lambda f, t: ["check", f / "x.onnx", "--policy", policy(f, t, **{t: 1})],
     "diff": lambda f, t: ["diff", artifact(f, t), artifact(f, f"z{t}", name="y.onnx")],
-    "plan, policy": lambda f, t: ["plan", spec(f, t), "--policy", policy(f, t)],
     "report, terminal": lambda f, t: ["report", artifact(f, t)],
     "report, shades": lambda f, t: ["report", many(f, t)],
     "report": lambda f, t: ["report", artifact(f, t), "-o", f / "x.html"],
@@ -225,12 +167,6 @@ CASES = {
     "export, coq, insecure": lambda f, t: [
         *[*EXPORT, "coq", artifact(f, t, insecure=True), "-o", f / "x.v"]
     ],
-    "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
-    "report, approve": lambda f, t: [
-        *("report", artifact(f, t), "--approve", signing_key(f), "--purpose", "p", "--owner", "o"),
-        *("--recipients", "r", "--retention", "until", "--by", "b"),
-    ],
-    "ledger total, json": lambda f, t: ["ledger", "total", f"{artifact(f, t)}:3", "--json"],
     "export, sql": lambda f, t: [
         *[*EXPORT, "sql", artifact(f, t), "--dialect", "spark", "-o", f / f"{t[:3]}.sql"]
     ],
@@ -238,51 +174,16 @@ CASES = {
         *["estimate", artifact(f, t), table(f, t), "--quiet", "--by", f"{t}2", "--by", t, "-v"],
         *["--csv", f / "x.csv", "--parquet", f / "x.parquet"],
     ],
-    "export, mlflow": lambda f, t: [
-        *[*EXPORT, "mlflow", artifact(f, t, insecure=True), "-o", f / t[:3]]
-    ],
-    "serve, no such file": lambda f, t: ["serve", f / t[:9], "--unkeyed"],
-    "export, portable": lambda f, t: [*EXPORT, "portable", artifact(f, t), "-o", f / t[:3]],
-    "evaluate, plot": lambda f, t: [
-        *[
-            "evaluate",
-            artifact(f, t),
-            table(f, t),
-            table(f, t),
-            "--model",
-            t,
-            "--plot",
-            f / "x.svg",
-        ],
-        "--unnoted",
-    ],
     "randomize": lambda f, t: [
         *["randomize", artifact(f, t), table(f, t), "-o", f / f"{t[:3]}.parquet", "--add", f"{t}3"]
     ],
-    "randomize, persons beyond": lambda f, t: [
-        *["randomize", person_artifact(f, t), table(f, t), "-o", f / "out.parquet"],
-        *["--person-column", f"{t}2"],
-    ],
-    "randomize, append, missing": lambda f, t: [
-        *["randomize", artifact(f, t), table(f, t), "-o", listed(f, t), "--append", "--key"],
-        *[key(f), "--id-column", "id"],
-    ],
     "plan, unknown key": lambda f, t: ["plan", spec(f, t, **{t: t})],
-    "compile": lambda f, t: ["compile", spec(f, t), "-o", f / "build"],
-    "sweep": lambda f, t: ["sweep", spec(f, t), "--quiet", "--epsilon", "1", "-o", f / "s.html"],
-    "init": lambda f, t: ["init", table(f, t), "--column", t, "--values", f"{t},b", "--yes"],
     "ledger, labels": lambda f, t: ["ledger", "show", drawn(f, t)],
     "ledger, export": lambda f, t: ["ledger", "export", drawn(f, t), "--csv", f / f"{t[:3]}.csv"],
     "ledger, altered": lambda f, t: ["ledger", "verify", altered_ledger(f, t)],
-    "keygen": lambda f, t: ["keygen", f / t[:3]],
     "train, unknown word": lambda f, t: ["train", config(f, "name", data={"kind": t})],
     "runs, a page": lambda f, t: ["runs", training_run(f, t), "--html", f / "x.html"],
     "runs, damaged": lambda f, t: ["runs", training_run(f, t, t)],
-    "runs, coefficients": lambda f, t: [
-        *["runs", "--coefficients", training_run(f, t, coefficients={"weighted": True})]
-    ],
-    "predict, taken": lambda f, t: ["predict", f / "r", f / "t.csv", "-o", training_run(f, t)],
-    "explain": lambda f, t: ["explain", training_run(f, t), "-o", f / "o"],
     "another command": lambda f, t: [t],
 }
 
@@ -371,48 +272,6 @@ def test_words_of_a_statement_that_are_no_text_are_damage(change, tmp_path):
     assert found.exit_code == 2, found.exception
     assert found.output == f"labeldp: {path}: a file is missing or damaged\n"
     assert not (tmp_path / "x.html").exists()
-
-
-@pytest.mark.parametrize("number", ["1e-999999999", "1e-401", "0." + "0" * 500 + "1"])
-@pytest.mark.parametrize("command", ["report", "check"])
-def test_a_number_of_a_statement_that_takes_long_is_damage(number, command, tmp_path):
-    path = training_run(tmp_path, "b")
-    text = (path / "privacy.json").read_text(encoding="utf-8")
-    changed = text.replace('"delta": 0.0', f'"delta": {number}')
-    assert changed != text
-    (path / "privacy.json").write_text(changed, encoding="utf-8")
-    (tmp_path / "p.yaml").write_text("version: 1\nname: p\nmax_epsilon_label: 1\n")
-    more = ["-o", tmp_path / "x.html"] if command == "report" else ["--policy", tmp_path / "p.yaml"]
-    found = CliRunner().invoke(main, list(map(str, [command, path, *more])))
-    assert "a file is missing or damaged" in found.output, found.exception
-    assert found.exit_code == (2 if command == "report" else 1)
-    assert not (tmp_path / "x.html").exists()
-
-
-@pytest.mark.parametrize("groups", [2, 100, 101, 400])
-def test_a_root_of_any_length_is_shown(groups, tmp_path):
-    path = training_run(tmp_path, "b")
-    promise = json.loads((path / "privacy.json").read_text(encoding="utf-8"))
-    promise["limits"] = ["a label moves it by at most √9" + ",999" * groups]
-    (path / "privacy.json").write_text(json.dumps(promise), encoding="utf-8")
-    found = CliRunner().invoke(main, ["report", str(path), "-o", str(tmp_path / "x.html")])
-    assert found.exit_code == 0, found.exception
-    page = (tmp_path / "x.html").read_text(encoding="utf-8")
-    assert ("about" in page.partition("<h3>Limits</h3>")[2]) == (groups < 100)
-
-
-def test_what_a_statement_leaves_out_is_said(tmp_path):
-    path = training_run(tmp_path, "b")
-    promise = {"method": "none", "details": {}, "epsilon": None, "delta": 0.0}
-    (path / "privacy.json").write_text(json.dumps(promise), encoding="utf-8")
-    found = CliRunner().invoke(main, ["report", str(path), "-o", str(tmp_path / "x.html")])
-    assert found.exit_code == 0, found.exception
-    assert "<dd>not stated</dd>" in (tmp_path / "x.html").read_text(encoding="utf-8")
-
-
-def test_every_command_is_tried():
-    tried = {case.split(",")[0] for case in CASES}
-    assert set(main.list_commands(click.Context(main))) <= tried | {"schema", "demo"}
 
 
 def test_only_our_own_lines_keep_their_colours(capsys):

@@ -8,7 +8,6 @@ import json
 import struct
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ import pytest
 from labeldp_runtime.elements import number_in
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.tabular.person_names import _text_name, person_codes, person_names
+from labeldp_compile.tabular.person_names import _text_name, person_names
 from labeldp_compile.tabular.persons import persons_of
 from tests.cli.test_cli import labeldp
 from tests.evaluate.test_release import UNITS
@@ -109,14 +108,6 @@ def test_a_row_without_a_person_is_refused(values, encoded, tmp_path):
             read(encoded(values), "t", "who")
 
 
-@pytest.mark.parametrize(
-    "values", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([[1]], pa.list_(pa.int8(), 1))]
-)
-def test_what_names_nobody_is_refused(values):
-    with pytest.raises(DataError, match=r"'who' has the type .*, which names no persons"):
-        person_names(values, "t", "who")
-
-
 def test_text_that_is_no_text_names_persons_by_its_bytes():
     values = pa.Array.from_buffers(
         pa.string(),
@@ -203,14 +194,6 @@ def test_metrics_of_one_person_have_its_noise(place, who):
     assert found[0] == found[1] >= 20 * UNITS
 
 
-def test_metrics_refuse_a_row_without_a_person(place):
-    table = {"returned": [0, 1], "prediction": [0, 1], "who": [1, None]}
-    pq.write_table(pa.table(table), place / "t.parquet")
-    words = [place / "s.yaml", place / "t.parquet", place / "t.parquet", "--release", "1"]
-    done = labeldp("evaluate", *words, "--person", "who")
-    assert done.exit_code == 2 and "a row names no person" in done.stderr
-
-
 def test_labels_of_one_person_are_bounded_in_every_format(place):
     """A person of a Parquet file is the same in an earlier CSV file, however written."""
     pa_csv.write_csv(pa.table({"customer": ["07", " 8"], "returned": [0, 0]}), place / "e.csv")
@@ -222,12 +205,3 @@ def test_labels_of_one_person_are_bounded_in_every_format(place):
     assert done.exit_code == 2 and "1 of 2 persons" in done.stderr
     assert labeldp(*words, "--beyond", "null").exit_code == 0
     assert [label is None for label in drawn(place / "o.parquet")] == [False, True, False]
-
-
-def test_numbers_of_persons_do_not_depend_on_the_order_of_rows():
-    values = np.random.default_rng(0).integers(-200, 20_000, 500)
-    names = [f"{value}" for value in values]
-    assert (
-        person_codes(person_names(pa.array(values), "t", "who")).tolist()
-        == np.unique(names, return_inverse=True)[1].tolist()
-    )

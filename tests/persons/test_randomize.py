@@ -141,25 +141,6 @@ def test_labels_per_user_is_enforced_with_a_column_of_persons(place):
     assert without.exit_code == 0 and "nothing checked it: give --person-column" in without.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--person-column", "returned"], "cannot be the person"),
-        (["--beyond", "drop"], "needs --order-column"),
-        (["--order-column", "customer"], "needs --beyond"),
-        (["--beyond", "drop", "--order-column", "returned"], "cannot be the order"),
-        (["--person-column", "nobody"], "nobody"),
-        (["--earlier", "missing.parquet"], "missing.parquet"),
-        (["--beyond", "drop", "--order-column", "nothing"], "nothing"),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_error(place, options, expected):
-    table(place / "t.parquet", [1])
-    result = run(place, "t.parquet", "o.parquet", *options)
-    assert result.exit_code == 2 and expected in result.stderr
-    assert not (place / "o.parquet").exists()
-
-
 def test_the_label_of_the_spec_decides_nothing_where_another_column_is_randomized(place):
     rows = {"customer": [1] * 3, "returned": [1, 0, 0], "copy": [1, 0, 0]}
     pq.write_table(pa.table(rows), place / "t.parquet")
@@ -167,41 +148,6 @@ def test_the_label_of_the_spec_decides_nothing_where_another_column_is_randomize
         result = run(place, "t.parquet", "o.parquet", "--column", "copy", *options, "returned")
         assert result.exit_code == 2 and "'returned' is the label" in result.stderr
         assert not (place / "o.parquet").exists()
-
-
-def test_an_artifact_without_a_bound_takes_no_such_option(place):
-    text = SPEC.replace("PRIVACY", "epsilon: 1").replace("PRIOR", UNIFORM)
-    (place / "l.onnx").write_bytes(compile_text(text).model)
-    table(place / "t.parquet", [1] * 9)
-    assert run(place, "t.parquet", "o.parquet", artifact="l.onnx").exit_code == 0
-    result = run(place, "t.parquet", "o.parquet", "--beyond", "null", artifact="l.onnx")
-    assert result.exit_code == 2 and "says how many labels a person has" in result.stderr
-
-
-def test_a_person_is_counted_under_the_name_of_the_table(place):
-    pq.write_table(pa.table({"buyer": [1] * 3, "returned": [0] * 3}), place / "t.parquet")
-    assert run(place, "t.parquet", "o.parquet").exit_code == 2  # no column customer
-    result = run(place, "t.parquet", "o.parquet", "--person-column", "buyer", "--beyond", "null")
-    assert result.exit_code == 0 and drawn(place / "o.parquet")[2] is None
-
-
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_estimates_are_those_of_the_rows_that_have_a_label(place, form):
-    table(place / "t.parquet", [1, 2, 3, 4] * 5, [0, 1, 2, 1] * 5)
-    if form == "csv":
-        pa_csv.write_csv(pq.read_table(place / "t.parquet"), place / "t.csv")
-    assert run(place, f"t.{form}", f"o.{form}", "--beyond", "null").exit_code == 0
-    result = labeldp("estimate", place / "a.onnx", place / f"o.{form}", "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["groups"][0]["rows"] == 8  # two of each of four persons
-
-
-def test_rows_within_the_bound_keep_every_byte_of_a_csv(place):
-    (place / "t.csv").write_bytes(b'customer,returned,note\r\n 1,0,"a ""b"""\r\n\r\n2,1,007')
-    assert run(place, "t.csv", "o.csv").exit_code == 0
-    lines = (place / "o.csv").read_bytes().split(b"\r\n")
-    assert lines[0] == b"customer,returned,note" and lines[2] == b""
-    assert lines[1].endswith(b',"a ""b"""') and lines[3].endswith(b",007")
 
 
 def booked(place):
@@ -244,20 +190,6 @@ def test_the_ledger_says_how_many_persons_have_labels(place, environment):
     assert booked(place)[4:] == [(3, 2), (3, 2)]
 
 
-def test_outputs_with_rows_of_the_same_persons_add_up_in_the_ledger(place, environment):
-    """Each output may have all rows of a person that are allowed."""
-    environment(LABELDP_CONFIG=place / "config.toml")
-    (place / "config.toml").touch(mode=0o600)
-    assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
-    for day in range(2):
-        table(place / f"{day}.parquet", [1, 1], order=[2 * day, 2 * day + 1])
-        keyed = ["--key", place / "k.key", "--id-column", "order"]
-        booking = ["--ledger", place / "l.ledger", "--data-set", "shop"]
-        assert run(place, f"{day}.parquet", f"o{day}.parquet", *keyed, *booking).exit_code == 0
-    shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
-    assert shown["totals"]["shop"]["person"] == 2.0
-
-
 def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(place, environment):
     """A night's output may replace the last one, or have its name in another folder."""
     environment(LABELDP_CONFIG=place / "config.toml")
@@ -273,22 +205,6 @@ def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(pla
     assert booked(place) == [(2, 1), (2, 1)]
     shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
     assert shown["totals"]["shop"]["person"] == 2.0 and shown["totals"]["shop"]["row"] == 0.5
-
-
-@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_view(pa.int64())])
-def test_columns_of_any_type_stay_when_rows_are_left_out(place, kind):
-    value = [1] if pa.types.is_list_view(kind) else "a"
-    more = pa.array([value, None, value, value, None, value], kind)
-    try:
-        table(place / "t.parquet", CUSTOMERS, order=[5, 4, 3, 2, 1, 0], more=more)
-    except pa.ArrowNotImplementedError:
-        pytest.skip("this pyarrow writes no such column")
-    done = run(place, "t.parquet", "o.parquet", "--beyond", "drop", "--order-column", "order")
-    assert done.exit_code == 0, (done.stderr, done.exception)
-    assert pq.read_table(place / "o.parquet")["more"].to_pylist() == more.to_pylist()[1:]
-    keyed = ["--key", place / "k.key", "--id-column", "order", "--append", "--beyond", "null"]
-    where = place / "a.onnx", place / "t.parquet", "-o", place / "folder"
-    assert labeldp("randomize", *where, *keyed).exit_code == 0
 
 
 def test_standard_input_says_how_many_rows_have_no_label(place):

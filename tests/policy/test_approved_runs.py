@@ -1,7 +1,6 @@
 """``labeldp report --approve`` signs the statement of a run that it checked, and no other one."""
 
 import json
-import os
 
 import pytest
 
@@ -43,15 +42,6 @@ def test_an_approval_is_not_of_another_run_with_the_same_promise(approve, here):
         done = labeldp("report", "runs/other", "-o", "report.html", *more, where=here)
         assert done.exit_code == 2 and "approves another file" in done.stderr
     assert not (here / "report.html").exists()
-
-
-@pytest.mark.parametrize("file", ["privacy.json", "run.json"])
-def test_a_pipe_in_a_run_folder_is_not_waited_for(file, approve, here):
-    path = run(here)
-    (path / file).unlink()
-    os.mkfifo(path / file)
-    done = approve()
-    assert done.exit_code == 2 and f"{file}: is no ordinary file" in done.stderr
 
 
 @pytest.mark.parametrize("options", [(), ("--policy", "policy.yaml")])

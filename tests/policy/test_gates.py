@@ -15,7 +15,6 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from labeldp_verify import check_bytes
 
 from labeldp_compile.check.policy import GatePolicy, LoadedPolicy
@@ -198,7 +197,6 @@ CAUGHT = {
     "ε larger by a millionth": (lambda f: take(f, "a millionth more"), "max_epsilon_label"),
     "a prior that spends more": (lambda f: take(f, "more for the prior"), "max_epsilon_total"),
     "too many labels a person": (lambda f: take(f, "4 labels"), "max_labels_per_person"),
-    "too large an ε of a person": (lambda f: take(f, "4 labels"), "max_epsilon_person"),
     "nothing about persons": (lambda f: take(f, "no person"), "max_epsilon_person"),
     "another mechanism": (lambda f: take(f, "mechanism"), "mechanisms"),
     "an unbooked prior": (lambda f: take(f, "unbooked"), "prior_booked"),
@@ -212,29 +210,11 @@ CAUGHT = {
         "draw_once",
     ),
     "labels that spend the data set": (lambda f: draw(f, "one"), "max_epsilon_dataset"),
-    "labels of nobody's persons": (lambda f: draw(f, "one"), "max_epsilon_person"),
     "no signature": (lambda f: (f / "build/visits.onnx.sig").unlink(), "signed_by"),
     "the wrong key": (lambda f: compiled(f, SPEC, sign="stranger"), "signed_by"),
-    "the signature of another file": (
-        lambda f: (f / "build/visits.onnx.sig").write_bytes(
-            (f / "variants/noisy/build/visits.onnx.sig").read_bytes()
-        ),
-        "signed_by",
-    ),
     "a bit of the artifact": (flip, "verified"),
-    "half of the artifact": (
-        lambda f: artifact(f).write_bytes(artifact(f).read_bytes()[:5000]),
-        "verified",
-    ),
     "a test seed": (test_seed, "verified"),
     "a stale artifact": (lambda f: edit(f, privacy__labels_per_user=1), "specs"),
-    "another domain than its spec": (
-        lambda f: [
-            (f / "build" / file.name).write_bytes(file.read_bytes())
-            for file in (f / "variants/domain/build").iterdir()
-        ],
-        "specs",
-    ),
     "an artifact without a spec": (
         lambda f: edit(f, name="other"),
         "specs",
@@ -254,7 +234,6 @@ CAUGHT = {
         lambda f: (demand(f, prior_booked=None), alter_ledger(f)),
         "verified",
     ),
-    "a run with a larger ε": (lambda f: run(f, epsilon=0.95, name="two"), "max_epsilon_label"),
     "a run with δ": (lambda f: run(f, delta=1e-4, name="two"), "max_delta"),
     "a run without privacy": (lambda f: run(f, kind="none", name="two"), "private"),
     "a run of each label": (
@@ -267,12 +246,6 @@ CAUGHT = {
         ),
         "verified",
     ),
-    "a run that promises less than a float can tell": (
-        lambda f: (f / "runs/run/privacy.json").write_text(
-            (f / "runs/run/privacy.json").read_text().replace("0.5", "0.49999999999999999999")
-        ),
-        "verified",
-    ),
     "a run that states two numbers for ε": (
         lambda f: (f / "runs/run/privacy.json").write_text(
             (f / "runs/run/privacy.json").read_text().replace("{", '{"epsilon": 0.1, ', 1)
@@ -280,20 +253,7 @@ CAUGHT = {
         "verified",
     ),
     "a run with a device for a file": (device, "verified"),
-    "a run of another config": (
-        lambda f: (f / "runs/run/config.yaml").write_text("version: 1\n"),
-        "verified",
-    ),
-    "a method that is not allowed": (
-        lambda f: demand(f, mechanisms=["debiased_rr"]),
-        "mechanisms",
-    ),
-    "each label where persons are demanded": (
-        lambda f: demand(f, adjacency=["person"]),
-        "adjacency",
-    ),
     "a part that was changed": (lambda f: pq.write_table(pa.table({}), parts(f)), "verified"),
-    "a part that is gone": (lambda f: parts(f).unlink(), "verified"),
     "true labels among the parts": (
         lambda f: shutil.copy(f / "labels.parquet", parts(f).with_name("tuesday.parquet")),
         "verified",
@@ -307,7 +267,6 @@ CAUGHT = {
         "verified",
     ),
     "a link": (lambda f: (f / "build/x.onnx").symlink_to("visits.onnx"), "verified"),
-    "a linked folder": (lambda f: (f / "build/more").symlink_to("../variants"), "verified"),
     "a pipe": (lambda f: os.mkfifo(f / "build/pipe.onnx"), "verified"),
 }
 
@@ -363,8 +322,6 @@ HARMLESS = {
     "what lies beside": lie_beside,
     "where it is": move,
     "a folder of parts": parts,
-    "a smaller ε": lambda f: take(f, "smaller ε"),
-    "fewer labels a person": lambda f: take(f, "fewer labels"),
     "the second key": lambda f: compiled(f, SPEC, sign="second"),
     "compiled again, from the ledger": lambda f: compiled(f, SPEC),
     "a second artifact": lambda f: compiled(
@@ -380,18 +337,7 @@ HARMLESS = {
         draw(f, "one"),
         draw(f, "one"),
     ),
-    "comments in the policy": lambda f: (f / "policy.yaml").write_text(
-        "# reviewed\n" + yaml.safe_dump(POLICY, sort_keys=False)
-    ),
-    "a policy with fewer rules": lambda f: demand(f, name="2027", specs=None, usefulness=None),
-    "a lowered budget": lambda f: done(
-        *("ledger", "set-budget", "budget.ledger", "--data-set", "clinic", "--epsilon", 0.15),
-        where=f,
-    ),
     "spending in two months": lambda f: [spend(f, "0.15", days) for days in (40, 5)],
-    "spending of another data set": lambda f: spend(f, "0.2", 1, name="b"),
-    "a run with a smaller ε and δ": lambda f: run(f, epsilon=0.1, delta=1e-9, name="two"),
-    "a run that is not finished": lambda f: (f / "runs/run/result.json").unlink(),
     "a portable file, signed": lambda f: done(
         *("export", "--to", "portable", "build/visits.onnx", "-o", "build/port"),
         *("--sign", "release-secret.pem"),
@@ -429,13 +375,6 @@ def drawn(*changes):
 def test_a_label_drawn_twice_is_caught(change):
     (found,) = drawn({}, change)
     assert not found.ok and "entry 1 draws clinic visits day-1 again" in found.text
-
-
-def test_another_part_and_the_same_keyed_draw_are_no_second_draw():
-    (found,) = drawn({}, {"part": "day-2", "key": "other"}, {})
-    assert found.ok
-    (fresh,) = drawn({"key": ""}, {"key": ""})
-    assert not fresh.ok
 
 
 # Before anything is spent.
@@ -511,21 +450,3 @@ def test_the_plan_of_the_company_is_allowed_and_done(here):
 
 
 # Afterwards: is it current, and what does it break.
-
-
-def test_compile_check_spends_nothing_and_finds_what_is_stale(here):
-    words = ("compile", "--check", "specs/visits.yaml", "-o", "build")
-    assert "is current with specs/visits.yaml" in done(*words, where=here).stdout
-    before, stated = spent(here), here / "build/visits.certificate.json"
-    for plant in (
-        lambda: edit(here, privacy__labels_per_user=1),
-        lambda: stated.write_text('{"format_version": "1.0",' + stated.read_text()[1:]),
-        lambda: stated.write_text("{}"),
-        lambda: flip(here),
-        lambda: artifact(here).unlink(),
-    ):
-        edit(here)
-        plant()
-        assert labeldp(*words, where=here).exit_code == 1
-    assert spent(here) == before
-    assert labeldp(*words, "--overwrite", where=here).exit_code == 2

@@ -1,7 +1,6 @@
 """``plan --out`` and ``compile FILE.plan``: exactly what was approved, or nothing."""
 
 import json
-import shutil
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -120,32 +119,6 @@ def test_a_plan_that_recalls_does_not_allow_to_spend(place):
     assert result.exit_code == 1 and "what is spent now" in result.stderr and spent(place) == 0
 
 
-def test_a_plan_can_be_moved_with_its_spec(place):
-    shutil.copytree(place, place / "moved", ignore=shutil.ignore_patterns("moved"))
-    done(*COMPILE, where=place / "moved")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "[]", "{}", "[" * 100_000, '{"format_version": "1.0"}'),
-        *('PLAN, "more": 1}', 'PLAN, "policy": null}'),  # people may read what stands first
-    ],
-)
-def test_another_file_is_no_plan(text, place):
-    path = place / "visits.plan"
-    path.write_text(text.replace("PLAN", path.read_text().rstrip()[:-1]))
-    result = labeldp(*COMPILE, where=place)
-    assert result.exit_code == 2 and "is no plan of" in result.stderr and spent(place) == 0
-
-
-def test_an_existing_plan_is_not_replaced_and_needs_its_ending(place):
-    before = (place / "visits.plan").read_bytes()
-    assert labeldp(*PLAN, where=place).exit_code == 2
-    assert labeldp("plan", "visits.yaml", "--out", "x.json", where=place).exit_code == 2
-    assert (place / "visits.plan").read_bytes() == before
-
-
 def test_of_csv_the_names_of_columns_and_the_stated_rows_are_approved(place):
     source = pq.read_table(place / "visits.parquet")
     pa_csv.write_csv(source, place / "visits.csv")
@@ -169,19 +142,4 @@ def test_a_public_file_is_approved_with_its_contents(here):
         here / "visits.parquet",
     )
     result = labeldp(*COMPILE, where=here)
-    assert result.exit_code == 1 and "a public file" in result.stderr
-
-
-def test_the_public_file_of_a_grid_is_approved_with_its_contents(here):
-    """Other points read labels in another way, though the spec is the same."""
-    grid = {"kind": "quantile-of-public", "data": "public.csv", "column": "stays", "points": 4}
-    domain = {"kind": "real", "min": 0, "max": 90, "grid": grid}
-    uniform = {"kind": "uniform"}
-    spec = changed(SPEC, label__domain=domain, privacy={"epsilon": 1}, prior=uniform)
-    write(here / "visits.yaml", {**spec, "goal": "training"})
-    pa_csv.write_csv(pa.table({"stays": [1, 2, 3, 4, 5]}), here / "public.csv")
-    done(*PLAN, where=here)
-    done(*COMPILE, where=here)
-    pa_csv.write_csv(pa.table({"stays": [50, 60, 70, 80, 90]}), here / "public.csv")
-    result = labeldp(*COMPILE, "--overwrite", where=here)
     assert result.exit_code == 1 and "a public file" in result.stderr

@@ -175,24 +175,6 @@ def test_groups_that_cannot_pay_leave_the_pooled_plan_as_it_is(use, sizes, shape
     assert plan.reason.startswith(alone.reason)
 
 
-def test_no_groups_are_paid_for_where_no_prior_is_worth_much():
-    sizes = [20_000] * 9 + [0]
-    assert plan_tables(KEEPS_MEANS, 53, ONE, sizes, (9,)).tables == 0
-    assert plan_tables(KEEPS_MEANS, 53, Fraction(4), sizes, (9,)).tables == 9
-    assert plan_tables(PRICES_BIAS, 53, ONE, sizes, (9,)).tables == 9
-
-
-def test_given_parts_are_divided_between_the_levels():
-    sizes = [4000] * 5 + [0]
-    split = Fraction(1, 10), Fraction(9, 10)
-    plan = plan_tables(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), split)
-    assert plan.epsilon_prior == Fraction(1, 10) and plan.epsilon_label == Fraction(9, 10)
-    assert 0 < plan.epsilon_tables <= plan.epsilon_pooled and plan.shrunk
-    assert plan_tables(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), "paper").epsilon_prior == (
-        plan_of(ANSWERS_THE_LIKELY, 51, ONE, 20_000, "paper").epsilon_prior
-    )
-
-
 def test_one_label_moves_two_counts_of_each_level():
     generator = np.random.default_rng(0)
     counts = with_other(generator.integers(0, 2000, (6, 20)))
@@ -235,38 +217,6 @@ def test_without_noise_to_speak_of_a_table_has_its_own_counts():
             inside = np.array(weights)[of_label == cell] / masses[cell]
             pooled_inside = np.array(found[-1])[of_label == cell]
             assert shares(inside) == pytest.approx(shares(pooled_inside), abs=1e-3)
-
-
-def test_a_table_without_rows_takes_nothing_from_the_others():
-    plan, counts = plan_and_counts()
-    counts[1] = 0
-    sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())
-    everything, tables = level_counts(plan, plan.by_table(counts))
-    pooled, tables = (
-        NoisyHistogram(everything.tolist(), 0.01),
-        NoisyHistogram(tables.tolist(), 0.01),
-    )
-    found = table_weights(plan, pooled, tables, sizes, rows, 40)
-    assert found[1] == found[-1]
-    assert shares(found[0])[:20].sum() > 0.99
-    assert shares(found[2])[20:].sum() > 0.99
-
-
-def test_where_all_is_noise_tables_are_the_pooled_one():
-    plan, counts = plan_and_counts()
-    sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())
-    everything, tables = level_counts(plan, plan.by_table(counts))
-    pooled = NoisyHistogram(everything.tolist(), 0.01)
-    for seed in range(50):
-        noisy = seeded_histogram(tables, Fraction(1, 10**7), seed)
-        found = table_weights(plan, pooled, noisy, sizes, rows, 40)
-        changed = [w for w in found if w != found[-1]]
-        assert len(changed) in (0, 3)
-        if not changed:
-            break
-    else:
-        raise AssertionError("noise is taken for what groups tell")
-    assert found[-1] == weights_of(pooled, rows, 40, shrunk=True)
 
 
 def test_noise_alone_is_seldom_taken_for_what_groups_tell():

@@ -13,9 +13,8 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.cli import main
-from labeldp_compile.errors import DataError, SpecError
+from labeldp_compile.errors import DataError
 from labeldp_compile.prior.histogram import count_labels
-from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.reader import TableReader, open_table
 
 SPEC = """
@@ -71,22 +70,6 @@ def test_each_counted_row_is_rounded_at_random_on_its_own(tmp_path):
         assert abs(ones - 7 - 45_000) < 7 * math.sqrt(150_000 * 0.21)
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        pa.array([2, 3], pa.uint8()),
-        pa.array([2.0, 3.0]),
-        pa.array([2, 3], pa.decimal128(38, 0)),
-        pa.array([2, 3], pa.decimal128(20, 2)),
-        pa.array([2, 3], pa.uint64()),
-    ],
-    ids=str,
-)
-def test_counts_of_every_numeric_type(tmp_path, counts):
-    path = write(tmp_path, pa.table({"y": [1, 2], "n": counts}))
-    assert counted(path, IntegerDomain(0, 4)) == [0, 2, 3, 0, 0]
-
-
 def test_counts_are_exact_up_to_2_to_the_53(tmp_path):
     path = write(tmp_path, pa.table({"y": [1, 2, 1], "n": [2**52, 2**52 - 1, 1]}))
     assert counted(path, IntegerDomain(0, 2)) == [0, 2**52 + 1, 2**52 - 1]
@@ -102,17 +85,6 @@ def test_what_is_no_count_is_refused_without_quoting_it(tmp_path, bad, suffix):
     with pytest.raises(DataError, match="whole number from 0") as error:
         counted(path, IntegerDomain(0, 4))
     assert "17" not in str(error.value).replace(str(tmp_path), "")
-
-
-def test_columns_that_cannot_be_counts(tmp_path):
-    path = write(tmp_path, pa.table({"y": [1], "n": ["3"]}))
-    with pytest.raises(DataError, match=r"'n' has the type string, expected integers"):
-        counted(path, IntegerDomain(0, 4))
-    path = write(tmp_path, pa.table({"y": [1], "N": [3]}))
-    with pytest.raises(DataError, match="has no column 'n'"):
-        counted(path, IntegerDomain(0, 4))
-    with pytest.raises(SpecError, match=r"prior.counts: .* label column"):
-        parse_spec(SPEC.replace("counts: n", "counts: y"))
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

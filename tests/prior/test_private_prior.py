@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.prior.discrete_laplace import seeded_histogram
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import estimate_prior
@@ -97,12 +96,6 @@ def test_dictionaries_booleans_and_decimals(tmp_path):
     assert counts_of(tmp_path, IntegerDomain(0, 2), pa.nulls(3)) == [3, 0, 0]
 
 
-def test_many_batches_are_streamed(tmp_path):
-    labels = np.random.default_rng(0).integers(0, 5, 200_000)
-    counts = counts_of(tmp_path, IntegerDomain(0, 4), pa.array(labels))
-    assert counts == np.bincount(labels).tolist()
-
-
 def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):
     labels = [0] * 500 + [1] * 300 + [4] * 200
     pq.write_table(pa.table({"y": labels}), tmp_path / "labels.parquet")
@@ -115,12 +108,6 @@ def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):
     assert any(other.weights != first.weights for other in others)
     seeded = [estimate_prior(spec, tmp_path, test_seed=3).weights for _ in range(2)]
     assert seeded[0] == seeded[1]
-
-
-def test_an_empty_table_is_an_error(tmp_path):
-    pq.write_table(pa.table({"y": pa.array([], pa.int64())}), tmp_path / "labels.parquet")
-    with pytest.raises(DataError, match="no rows"):
-        estimate_prior(parse_spec(SPEC), tmp_path)
 
 
 def test_a_seeded_histogram_has_the_same_law():

@@ -29,52 +29,25 @@ TWO = (
     "domain: {kind: categorical, values: [no, self]}, out_of_domain: {default: no}}]}"
 )
 GIVEN = "{prior: 1, label: 1}"
-WORK = "groups: {column: work, values: [no, self]}"
 BOTH = "groups: {columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, self]}]}"
-ASSIGN = "groups: {column: work, assign: {file: teams.csv, key: job, group: team}}"
 CASES = {
-    "one": {},
     "one auto": {"split": "auto"},
-    "one paper": {"split": "paper"},
     "two columns": {"label": TWO, "loss": "zero_one"},
-    "work": {"groups": WORK},
-    "work auto": {"groups": WORK, "split": "auto"},
     "both": {"groups": BOTH},
-    "assign": {"groups": ASSIGN},
 }
 # The question of each case, and the SHA-256 of a ledger's answer.
 RECORDED = {
-    "one": (
-        "35c7088ef3aafb2712ae9c0869332305cb9a48a1adf2a3011efa917de7a5846a",
-        "f1f3ad2647b5bce12f01a4617d61028e2e0ffac7bfffb940fae321639a3ba834",
-    ),
     "one auto": (
         "ed567427556346ee8dd2580e399c8db1b7b555cd22d7c3f7f52b362675b4e90d",
         "d5b20a2c7eaf9683cf559854f0e3d53d17846bc7d5edfd7126afdd47795ea94d",
-    ),
-    "one paper": (
-        "1def79b66de8bb1a35fbe031aacd222420f055b12aa21dd89cbaea41ba85da4d",
-        "8581f884999e852ba08da729db89e5170b5c3634d3a0b2a6534a897131c0f766",
     ),
     "two columns": (
         "6824135261a4787606e04bddcfdf18a26e8de066035e808af615245b4ba34285",
         "fc75ee4134209b26af80d981d51197310a4028e5c69242fde773631c59a556e4",
     ),
-    "work": (
-        "2c9543dcfa7c11ba60ce7c3d259dda5550fc3962ebf12b586d69d37e8bd63898",
-        "b2eb53bcdd159253052a8bccd26eabbff39028bde5fa8baf27c323e080febaa2",
-    ),
-    "work auto": (
-        "f491057c828e721502f9b8df891dd0c5cdf3c945d690c2711833561ca7d467fb",
-        "3a5116068b58acc2813213de515bd70fedc44c5bec69c19182d2f626958bad29",
-    ),
     "both": (
         "2967d779ef64e000b553210527c19a5fff03a5e40dc32d9fa4d2ec8baef2b4b5",
         "f60d580d2d6efa3d02b6a19361a2516e74057f21b5c2b1212277edfff2edf76e",
-    ),
-    "assign": (
-        "944dc8d5cb3856772965b76c28c392b34fee5fc8f66e9793308945f4d6983239",
-        "aafcc36012a95e1e546833f98e6a6221696436eb16f8948d8dd13b03d9b1fa6d",
     ),
 }
 

@@ -102,27 +102,6 @@ def test_a_small_table_is_not_charged_for_a_prior(place):
     assert paper["utility"]["noisy_label_loss"] > 1e7
 
 
-def test_the_plan_says_what_and_why_without_a_label(place):
-    certificate, _ = compiled(place)
-    data = (place / "labels.parquet").read_bytes()
-    footer = 8 + int.from_bytes(data[-8:-4], "little")
-    (place / "labels.parquet").write_bytes(b"\0" * (len(data) - footer) + data[-footer:])
-    words, plan = (
-        labeldp("plan", "spec.yaml", "--verbose"),
-        json.loads(labeldp("plan", "spec.yaml", "--json").stdout),
-    )
-    assert words.exit_code == 0
-    reason = plan["privacy"]["split_reason"]
-    assert f"split: auto: {reason}" in words.stdout and "a private prior would cost" in reason
-    assert plan["prior"]["taken"] == "uniform" and plan["prior"]["kind"] == "private"
-    assert plan["prior"]["noise"] is None and plan["privacy"]["epsilon_prior"] == 0
-    assert "nothing: the prior is uniform" in words.stdout
-    assert plan["privacy"]["exact"]["epsilon_label"] == certificate["exact"]["epsilon_label"]
-    # Compiling needs no label, either: the bytes of the column are gone.
-    result = labeldp("compile", "spec.yaml", "-o", "blank")
-    assert result.exit_code == 0, result.output
-
-
 def test_verify_takes_the_uniform_prior_of_a_private_spec_for_autos(place):
     certificate, _ = compiled(place)
     assert certificate["exact"]["epsilon_prior"] == "0"
@@ -168,19 +147,6 @@ def test_who_says_so_does_not_look_at_the_prior(kind):
         for weights in ([1] * 10, [90, 50, 1, 1, 1, 1, 1, 1, 1, 1])
     ]
     assert (made[0] == made[1]) == (not mechanism.follows_prior)
-
-
-def test_rows_are_needed_only_where_they_decide(place):
-    (place / "labels.csv").write_text("target\n" + "7\n" * 50)
-    for kind, code in (("laplace", 0), ("rr_on_bins", 2)):
-        text = SPEC.replace(".parquet", ".csv").replace("kind: auto", f"kind: {kind}")
-        (place / "spec.yaml").write_text(text)
-        result = labeldp("plan", "spec.yaml")
-        assert result.exit_code == code
-    assert "split: auto depends on the number of rows" in result.stderr
-    assert "rows: N" in result.stderr
-    result = labeldp("compile", "spec.yaml", "-o", "build")
-    assert result.exit_code == 0 and "split: auto: with 50 rows" in result.stderr
 
 
 def test_a_ledger_is_not_asked_where_nothing_is_spent(place):

@@ -1,7 +1,5 @@
 """A bad spec gives one message with file, line, key, what was expected and the nearest name."""
 
-import re
-
 import pytest
 
 from labeldp_compile.errors import SpecError
@@ -157,16 +155,3 @@ def test_only_true_and_false_are_booleans():
     text = text.replace("out_of_domain: clamp", "out_of_domain: {default: no}")
     text = text.replace("squared", "zero_one").replace("rr_on_bins", "randomized_response")
     assert parse_spec(text).label.to_domain().values == ("yes", "no", "on")
-
-
-def test_the_lines_of_a_long_spec_are_right():
-    text = re.sub(r"^", "# comment\n", GOOD, count=1)
-    with pytest.raises(SpecError, match=r"^s:8: loss"):
-        parse_spec(text.replace("loss: squared", "loss: x"), "s")
-
-
-@pytest.mark.parametrize("character", ["\x03", "\ud800", "\x7f"])
-def test_characters_that_yaml_forbids_give_one_line(character):
-    with pytest.raises(SpecError) as error:
-        parse_spec(GOOD.replace("mdvis", f"md{character}vis"))
-    assert re.fullmatch(r"spec:4: not valid YAML: .*", str(error.value))

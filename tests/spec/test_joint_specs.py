@@ -86,13 +86,6 @@ def test_one_clear_error(name):
     assert message in refused(text.replace(old, new))
 
 
-def test_losses_of_columns_are_for_the_sum_only():
-    text = joint_spec(loss="zero_one").replace(
-        "    - column: code\n", "    - column: code\n      loss: zero_one\n"
-    )
-    assert "label.columns.2.loss" in refused(text)
-
-
 def test_a_real_column_needs_a_loss_that_grows_and_rounds_to_the_nearest():
     text = joint_spec(real=True).replace("loss: squared", "loss: zero_one")
     assert "the zero_one loss is not for real labels" in refused(text)
@@ -100,14 +93,6 @@ def test_a_real_column_needs_a_loss_that_grows_and_rounds_to_the_nearest():
     assert compile_text(joint_spec(loss="zero_one", real=True)).certificate.labels == 72
     text = joint_spec(real=True).replace("points: 3}", "points: 3, rounding: unbiased}")
     assert "rounded to the nearest point" in refused(text)
-
-
-def test_the_sum_is_for_several_columns():
-    text = joint_spec().split("label:")[0] + (
-        "label: {column: y, domain: {kind: integer, min: 0, max: 3}}\nloss: sum\n"
-        "privacy: {epsilon: 1}\nprior: {kind: uniform}\nmechanism: {kind: auto}\n"
-    )
-    assert "is only for a joint label" in refused(text)
 
 
 def test_the_file_is_held_against_the_spec():

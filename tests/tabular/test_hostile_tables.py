@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_runtime import Randomizer
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from pyarrow.parquet.encryption import (
     CryptoFactory,
@@ -24,7 +23,6 @@ from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.tabular.formats import PLAIN, TextForm
 from labeldp_compile.tabular.reader import open_table, read_header
 from labeldp_compile.tabular.writer import Rewriting
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)
 
@@ -39,15 +37,6 @@ def test_an_empty_label_in_a_file_of_one_column_is_a_row(tmp_path):
     assert counts(path) == [2, 1, 0]
     path.write_text("y\n0\n\n1\n\n")
     assert sum(counts(path)) == 4
-
-
-def test_cells_that_are_no_numbers_count_as_missing(tmp_path):
-    path = tmp_path / "a.csv"
-    rows = "".join(f"{i % 3},xxxxxx\n" for i in range(900_000))  # beyond the first block
-    path.write_text("y,z\n" + rows + "secret,x\n1e999,x\n+1,x\n -5 ,x\nNaN,x\n")
-    assert counts(path) == [300_003, 300_001, 300_001]
-    assert counts(path, IntegerDomain(0, 2, default=1)) == [300_000, 300_005, 300_000]
-    assert counts(path, CategoricalDomain((0, 1), 1)) == [300_000, 600_005]
 
 
 @pytest.mark.parametrize(
@@ -152,34 +141,3 @@ def test_text_that_is_no_utf8_counts_as_unknown(tmp_path):
     column = pa.Array.from_buffers(pa.string(), 4, raw.buffers(), null_count=1)
     pq.write_table(pa.table({"y": column}), path)
     assert counts(path, CategoricalDomain(("red", "blue"), "red")) == [3, 1]
-
-
-def test_labels_that_csv_keeps_are_checked_for_their_type_alone(tmp_path):
-    path, output = tmp_path / "a.parquet", tmp_path / "out.csv"
-    column = pa.array(["red", "blue"], pa.string_view())
-    pq.write_table(pa.table({"y": column}), path)
-    table = open_table(path, "y", CategoricalDomain(("red", "blue"), "red"), all_columns=True)
-    assert Rewriting(table, output, lambda labels: labels, add_as="z").run() == 2
-    assert output.read_text() == "y,z\nred,red\nblue,blue\n"
-    output.unlink()
-    assert Rewriting(table, output, lambda labels: labels).run() == 2
-
-
-def test_nested_columns_and_csv(tmp_path):
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"y": [1, 2], "items": [[1], [2, 3]]}), path)
-    table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
-    randomizer = Randomizer(compile_text(INTEGER_SPEC).model)
-    with pytest.raises(DataError, match="CSV cannot hold 'items'"):
-        Rewriting(table, tmp_path / "out.csv", randomizer).run()
-    assert Rewriting(table, tmp_path / "out.parquet", randomizer).run() == 2
-    assert pq.read_table(tmp_path / "out.parquet")["items"].to_pylist() == [[1], [2, 3]]
-
-
-def test_an_overwritten_file_keeps_its_mode(tmp_path):
-    path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
-    pq.write_table(pa.table({"y": [1, 2]}), path)
-    out.touch(mode=0o600)
-    table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
-    Rewriting(table, out, Randomizer(compile_text(INTEGER_SPEC).model)).run()
-    assert out.stat().st_mode & 0o777 == 0o600

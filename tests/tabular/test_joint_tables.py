@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 
-from labeldp_compile import audit, estimate
+from labeldp_compile import estimate
 from labeldp_compile.cli import main
-from labeldp_compile.errors import InputError
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.tabular.provenance import read_note
 from labeldp_compile.tabular.reader import open_table
@@ -118,20 +117,6 @@ def test_each_private_column_takes_the_place_of_its_own(files, suffix, truth):
         assert again.exit_code == 2 and "already holds private labels" in again.output
 
 
-def test_csv_keeps_every_other_byte(files):
-    text = 'value,"a ""b""", sold,code\n1, x ,yes,7\r\n"2","1,5","é",-3\n-1,,no,9\n'
-    (files / "q.csv").write_text(text.replace(" sold", "sold"), newline="")
-    commands("randomize", files / "joint.onnx", files / "q.csv", "-o", files / "r.csv")
-    lines = (files / "r.csv").read_bytes().decode().splitlines(keepends=True)
-    assert lines[0] == 'value,"a ""b""",sold,code\n'
-    middles = [" x ", '"1,5"', ""]
-    for line, middle, end in zip(lines[1:], middles, ["\r\n", "\n", "\n"], strict=True):
-        value, rest = line.split(",", 1)
-        assert int(value) in (-1, 0, 1, 2) and rest.startswith(middle + ",") and rest.endswith(end)
-        sold, code = rest[len(middle) + 1 :].rstrip("\r\n").split(",")
-        assert sold in SOLD and int(code) in CODES
-
-
 def test_private_columns_may_stand_beside_the_true_ones(files, truth):
     for suffix in ("csv", "parquet"):
         out = files / f"a.{suffix}"
@@ -202,87 +187,6 @@ def test_estimates_of_combinations_and_of_each_column(files, truth):
     assert document["classes"][0] == ["no & -1 & 7"]
 
 
-def test_the_columns_of_a_table_may_have_other_names(files, truth):
-    names = {"sold": "a", "value": "b", "code": "c"}
-    pq.write_table(
-        truth.rename_columns([names.get(n, n) for n in truth.column_names]), files / "u.parquet"
-    )
-    columns = ["--column", "a", "--column", "b", "--column", "c"]
-    out = files / "v.parquet"
-    said = commands("randomize", files / "joint.onnx", files / "u.parquet", "-o", out, *columns)
-    assert "was compiled for the column 'value' but randomizes 'b'" in said
-    assert "all rows" in commands("estimate", files / "joint.onnx", out, *columns, "-v")
-    short = CliRunner().invoke(
-        main,
-        [
-            "randomize",
-            str(files / "joint.onnx"),
-            str(files / "u.parquet"),
-            "-o",
-            str(out),
-            "--overwrite",
-            "--column",
-            "a",
-        ],
-    )
-    assert short.exit_code == 2 and "the label has the 3 columns" in short.output
-
-
-@pytest.mark.parametrize("name", ["p_code", "private_label"])
-def test_a_name_that_is_taken_is_refused_before_anything_is_drawn(files, truth, name):
-    pq.write_table(truth.append_column(name, pa.array(range(N))), files / "w.parquet")
-    artifact, add = ("joint", ["--add", "p"]) if name == "p_code" else ("sets", [])
-    out = files / "out.parquet"
-    result = CliRunner().invoke(
-        main,
-        [
-            "randomize",
-            str(files / f"{artifact}.onnx"),
-            str(files / "w.parquet"),
-            "-o",
-            str(out),
-            *add,
-        ],
-    )
-    assert result.exit_code == 2 and f"has a column {name!r} already" in result.output
-    assert not out.exists()
-
-
-def test_the_columns_are_not_those_of_the_artifact(files, truth):
-    with pytest.raises(InputError, match="have 3 columns, but --column names 1"):
-        estimate(files / "joint.onnx", files / "t.parquet", "sold")
-    pq.write_table(truth.set_column(0, "code", pa.array([8] * N)), files / "n.parquet")
-    with pytest.raises(InputError, match="'code' has values that are not outputs"):
-        estimate(files / "joint.onnx", files / "n.parquet")
-
-
-def test_an_audit_finds_nothing(files):
-    for name in ("joint", "sets"):
-        assert audit(files / f"{name}.onnx", samples=100_000, processes=False).ok
-    with pytest.raises(InputError, match="labels of several columns"):
-        audit(files / "joint.onnx", "json:dumps", samples=100_000)
-
-
-def test_pages_name_combinations(files):
-    commands("report", files / "joint.onnx", "-o", files / "r.html")
-    page = (files / "r.html").read_text("utf-8")
-    assert "no &amp; -1 &amp; 7" in page or "no & -1 & 7" in page
-    commands("report", files / "sets.onnx", "-o", files / "s.html")
-    said = commands("report", files / "joint.onnx", "--label", "yes & 2 & -3")
-    assert "yes & 2 & -3" in said
-
-
-def test_a_column_is_not_two_of_the_label(files):
-    twice = ["--column", "value", "--column", "value", "--column", "code"]
-    for command in (["randomize", "-o", str(files / "x.csv")], ["estimate"]):
-        name, *rest = command
-        result = CliRunner().invoke(
-            main, [name, str(files / "joint.onnx"), str(files / "t.csv"), *rest, *twice]
-        )
-        assert result.exit_code == 2 and "'value' is named twice as a label column" in result.output
-    assert not (files / "x.csv").exists()
-
-
 def test_pandas_reads_a_table_whose_index_was_a_label(files, truth):
     for index in ("value", "sold", "x"):
         source, out = files / "i.parquet", files / f"i-{index}.parquet"
@@ -313,12 +217,3 @@ def test_where_columns_go_csv_keeps_every_other_byte(files, order):
                 assert cell == row[i]
             else:
                 assert cell == "private_label" if number == 0 else int(cell) >= 0
-
-
-def test_each_column_has_the_type_of_its_own_domain(files):
-    compile_text(joint_spec(real=True).replace("name: joint", "name: real")).write(files)
-    table = pa.table({"sold": ["no"], "value": [0], "code": [7], "price": [0.1]})
-    pq.write_table(table, files / "one.parquet")
-    commands("randomize", files / "real.onnx", files / "one.parquet", "-o", files / "p.parquet")
-    kinds = {field.name: str(field.type) for field in pq.read_schema(files / "p.parquet")}
-    assert kinds == {"sold": "string", "value": "int64", "code": "int64", "price": "double"}

@@ -123,16 +123,6 @@ def test_one_label_of_a_csv_file_that_is_counted(place, name):
     assert set(outcomes) == {(0, outcomes[0][1])}
 
 
-def test_true_labels_that_are_kept_are_text_in_every_row(place):
-    for label in HOSTILE:
-        table_with(place / "t.csv", label, 1, 3, b"red")
-        output = place / "kept.parquet"
-        arguments = ["--add", "z", "--overwrite", "--column", "y"]
-        labeldp("randomize", place / "text.onnx", place / "t.csv", "-o", output, *arguments)
-        kept = pq.read_table(output)["y"]
-        assert kept.type == pa.string() and kept.to_pylist()[::2] == ["red", "red"]
-
-
 def rows_of(path, block, cut):
     cut(csv_file, BLOCK_BYTES=block)
     file = CsvFile.open(path, MULTILINE)

@@ -224,23 +224,3 @@ def test_bytes_of_rows_do_not_depend_on_the_pieces(name):
         again = pa.concat_arrays([part.slice(0, 1), part.slice(1)])
         for piece in (part, again):
             assert np.array_equal(np.broadcast_to(row_bytes(piece), len(part)), every[start:end])
-
-
-def test_bytes_of_rows():
-    assert row_bytes(pa.array([1, None])) == 8
-    assert row_bytes(pa.array(["abc", None, ""])).tolist() == [7, 4, 4]
-    assert row_bytes(pa.array([["a", "bcd"], None, []])).tolist() == [16, 4, 4]
-    assert row_bytes(pa.array(["abc", "abc", None]).dictionary_encode()).tolist() == [7, 7, 0]
-    assert row_bytes(pa.array([{"l": 1, "r": "x"}])).tolist() == [13]
-
-
-def test_dictionaries_inside_of_other_types_become_their_values(tmp_path):
-    kind = pa.list_(pa.dictionary(pa.int8(), pa.string()))
-    pair = pa.struct([("l", pa.dictionary(pa.int8(), pa.string())), ("r", pa.int64())])
-    columns = {"tags": pa.array([["a"], ["b", "a"], None], kind)}
-    columns |= {"pair": pa.array([{"l": "b", "r": 1}] * 3, pair)}
-    pq.write_table(pa.table({"y": ["no"] * 3, **columns}), tmp_path / "a.parquet")
-    rewritten(tmp_path / "a.parquet", tmp_path / "out.parquet")
-    after = pq.read_table(tmp_path / "out.parquet")
-    assert after["tags"].to_pylist() == [["a"], ["b", "a"], None]
-    assert after.schema.field("pair").type == pa.struct([("l", "string"), ("r", "int64")])

@@ -9,13 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import parquet_file, writer
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import Rewriting
 
 DOMAIN = IntegerDomain(0, 9)
-CODECS = ["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
 N = 10_000
 
 
@@ -67,19 +65,6 @@ def kept(output, added=()):
     return after.to_pylist() == values() and kind == pa.dictionary("int32", "string")
 
 
-@pytest.mark.parametrize("codec", CODECS)
-def test_codec(tmp_path, codec):
-    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    pq.write_table(table(), source, compression=codec, row_group_size=3_000)
-    before = pq.read_metadata(source)
-    for add_as in (None, "z"):
-        after = rewritten(source, output, add_as)
-        codecs = {column.compression for column in chunks(after).values()}
-        assert codecs == {column.compression for column in chunks(before).values()}
-        assert (sizes(before), sizes(after)) == ([3_000, 3_000, 3_000, 1_000], [N])
-        assert kept(output, ["z"] if add_as else [])
-
-
 def test_each_column_has_its_own_codec(tmp_path):
     """But not its encoding, which the rows of an input's row group may have decided."""
     source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
@@ -99,13 +84,6 @@ def test_each_column_has_its_own_codec(tmp_path):
         without = {leaf for leaf in after if not after[leaf].has_dictionary_page}
         assert without == {"id", "a.b"}  # numbers that do not repeat
         assert kept(output, added)
-
-
-def test_names_of_nested_columns_that_pyarrow_spells_in_another_way(tmp_path):
-    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    pq.write_table(table(), source, compression="zstd", use_compliant_nested_type=False)
-    assert "tags.list.element" not in chunks(pq.read_metadata(source))
-    assert {c.compression for c in chunks(rewritten(source, output)).values()} == {"ZSTD"}
 
 
 def test_row_groups_have_a_number_of_rows_or_of_bytes(tmp_path, cut):
@@ -143,24 +121,6 @@ def test_more_entries_of_dictionaries_than_their_indices_can_count(tmp_path):
     assert word.to_pylist() == [f"{group}-{i}" for group in (2, 1, 0) for i in range(100)]
     (chunk,) = word.chunks
     assert chunk.dictionary.to_pylist() == sorted(word.to_pylist())
-
-
-def test_no_row_and_no_row_group(tmp_path):
-    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    with pq.ParquetWriter(source, table().schema, compression="zstd"):
-        pass
-    assert pq.read_metadata(source).num_row_groups == 0
-    with pytest.raises(DataError, match="has no rows"):
-        rewritten(source, output)
-    assert not output.exists()
-
-
-def test_csv_becomes_snappy(tmp_path):
-    source, output = tmp_path / "in.csv", tmp_path / "out.parquet"
-    source.write_text("y,x\n" + "1,a\n" * 100)
-    after = rewritten(source, output)
-    assert {c.compression for c in chunks(after).values()} == {"SNAPPY"}
-    assert sizes(after) == [100]
 
 
 def test_pandas_finds_its_index_and_the_type_of_the_private_column(tmp_path):

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -15,7 +14,7 @@ from labeldp_compile.tabular import csv_file
 from labeldp_compile.tabular.csv_rows import RowForm
 from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.reader import open_table, read_columns
-from tests.fuzz.guard import FoundError, labeldp
+from tests.fuzz.guard import FoundError
 from tests.fuzz.run_csv import try_csv
 
 HEADER = "id,y,z,w\n"
@@ -161,47 +160,3 @@ def test_a_label_in_another_cell_is_found(tmp_path, monkeypatch):
     with pytest.raises(FoundError, match="left its cell"):
         for part in range(100):
             try_csv(Random(part), tmp_path)
-
-
-SPEC = """
-version: 1
-name: visits
-label: {column: y, domain: {kind: integer, min: 0, max: 9}, out_of_domain: clamp}
-loss: squared
-privacy: {epsilon: 1}
-prior: PRIOR
-mechanism: {kind: randomized_response}
-"""
-LOSING = HEADER + "".join(f"{i},{i % 10},k,a\n" for i in range(999)) + '7,7,"k,a\n8,8,k,a\n'
-
-
-def test_every_command_refuses_a_quote_that_never_closes(tmp_path, monkeypatch):
-    """And nothing is drawn, spent or written; the spec of groups gets no rows."""
-    monkeypatch.chdir(tmp_path)
-    Path("t.csv").write_text(LOSING)
-    Path("u.yaml").write_text(SPEC.replace("PRIOR", "{kind: uniform}"))
-    counted = SPEC.replace("PRIOR", "{kind: private, data: t.csv, rows: 1001}")
-    Path("s.yaml").write_text(counted.replace("epsilon: 1", "epsilon: 1, split: paper"))
-    Path("parts").mkdir()
-    Path("parts/1.csv").write_text(LOSING)
-    labeldp("compile", "u.yaml", "-o", ".", codes=(0,))
-    labeldp("keygen", "k.key", codes=(0,))
-    run = ["randomize", "visits.onnx", "t.csv", "-o"]
-    start = ["init", "t.csv", "--column", "y", "--kind", "integer", "--range", "0..9", "--yes"]
-    keyed = ["--key", "k.key", "--id-column", "id"]
-    before = sorted(Path().rglob("*"))
-    for command in (
-        [*run, "out.csv"],
-        [*run, "out.parquet"],
-        [*run, "out.csv", *keyed],
-        [*run, "nights", *keyed, "--append"],
-        ["randomize", "visits.onnx", "parts", "-o", "out"],
-        ["estimate", "visits.onnx", "t.csv"],
-        [*start, "--groups", "z"],
-        [*start, "--person-column", "z"],
-        ["compile", "s.yaml", "-o", "b"],
-    ):
-        result = labeldp(*command, codes=(2,))
-        assert "line 1,001: a quote opens a cell, and no quote closes it" in result.stderr, command
-        assert "8,8" not in result.output
-    assert sorted(Path().rglob("*")) == before

@@ -56,14 +56,6 @@ def test_parts_are_read_in_the_order_of_their_names(folder):
     assert count_labels(table)[0].tolist()[:4] == [10, 10, 10, 0]
 
 
-def test_csv_parts(tmp_path):
-    for i in range(3):
-        (tmp_path / f"part-{i}.csv").write_text(f"x,y\na,{i}\n")
-    assert count_labels(opened(tmp_path))[0].tolist()[:4] == [1, 1, 1, 0]
-    (tmp_path / "part-1.csv").write_text("x,z\na,1\n")
-    assert "part-1.csv: has no column 'y'" in message(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -157,11 +149,6 @@ def test_a_column_that_the_file_has_itself_is_read_from_there(tmp_path):
     pq.write_table(pa.table({"day": [1], "y": [3]}), tmp_path / "day=1" / "a.parquet")
     assert opened(tmp_path).schema.field("day").type == pa.int64()
     assert [b.to_pylist() for b in opened(tmp_path).batches()] == [[{"day": 1, "y": 3}]]
-
-
-def test_an_empty_folder(tmp_path):
-    (tmp_path / "_SUCCESS").touch()
-    assert "holds no parts" in message(tmp_path)
 
 
 @pytest.mark.parametrize(

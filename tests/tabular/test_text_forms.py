@@ -119,32 +119,6 @@ def test_only_columns_that_are_read_are_looked_at(tmp_path):
     assert count_labels(table)[0].tolist()[:2] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("header", "hint"),
-    [
-        ("x;y", "separated by ';': use --delimiter ';' (in a spec or a config: delimiter: \";\")"),
-        (
-            "x\ty",
-            "separated by '\\t': use --delimiter '\\t' (in a spec or a config: delimiter: \"\\t\")",
-        ),
-        ("x|y;z", "has no column 'y'; the header seems to be separated by ';'"),
-        ("x;z", "separated by ';'"),
-    ],
-)
-def test_the_delimiter_that_the_header_has_is_named(tmp_path, header, hint):
-    path = tmp_path / "a.csv"
-    path.write_text(header + "\n1;2\n")
-    assert hint in message(path)
-    path.write_text("x,z\n1,2\n")
-    assert "separated" not in message(path)
-
-
-def test_utf16_is_named(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n1,2\n", encoding="utf-16")
-    assert "is UTF-16: save it as UTF-8" in message(path)
-
-
 def test_gzip_is_streamed_and_a_cut_or_foreign_file_refused(tmp_path):
     path = tmp_path / "a.csv.gz"
     whole = gzip.compress(b"x,y\n" + b"a,3\n" * 100_000) + gzip.compress(b"a,4\n")
@@ -197,17 +171,6 @@ def test_a_header_has_limits_before_it_is_read(tmp_path, cut, header, reason):
     seen = unpacked(cut)
     assert reason in message(path)
     assert sum(seen) <= 16 << 20
-
-
-def test_a_wide_header_is_looked_at_once(tmp_path):
-    """And not once for each of its columns."""
-    path = tmp_path / "a.csv"
-    names = [f"c{i}" for i in range(60_000)]
-    path.write_text(",".join([*names, "y"]) + "\n" + "1," * 60_000 + "3\n")
-    table = open_table(path, "y", DOMAIN, all_columns=False)
-    assert count_labels(table)[0].tolist()[3] == 1
-    path.write_text(",".join([*names, "c7", "y"]) + "\n")
-    assert "has several columns called 'c7'" in message(path)
 
 
 @pytest.mark.parametrize("limit", ["MAX_FOOTER_BYTES", "MAX_COLUMNS"])
@@ -325,20 +288,3 @@ def test_decimal_commas(tmp_path):
         rows = [line.split(mark) for line in output.read_text().splitlines()[1:]]
         assert [row[2] for row in rows][:4] == ["51,75", "7,25", "10,25", "0,25"]
         assert [row[:2] for row in rows] == [[f"1,{i}", f"2,{i}"] for i in range(7)]
-
-
-def test_delimiters_of_outputs(tmp_path):
-    source = tmp_path / "a.csv"
-    source.write_text("x;y\n007;1\n")
-    table = opened(source, delimiter=";")
-    ones = lambda labels: np.full(len(labels), 1.0)  # noqa: E731
-    for name, expected in {
-        "o.csv": b"x;y\n007;1\n",
-        "o.tsv": b"x\ty\n007\t1\n",
-        "o.csv.gz": b"x;y\n007;1\n",
-    }.items():
-        Rewriting(table, tmp_path / name, ones, text=TextForm(";")).run()
-        data = (tmp_path / name).read_bytes()
-        assert (gzip.decompress(data) if name.endswith("gz") else data) == expected
-    Rewriting(table, tmp_path / "o.parquet", ones, text=TextForm(";"), whole=True).run()
-    assert opened(tmp_path / "o.parquet").schema.field("y").type == pa.int64()

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from labeldp_verify.artifact import Table
 
+from benchmarks.shared.random_targets import compiled, random_demand, simulated_error
 from labeldp_compile import InputError, choose
 from labeldp_compile.sweeps.points import are_degenerate
-from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 LESS = Fraction(99, 100)
 

@@ -137,22 +137,6 @@ def test_on_a_terminal_it_asks(place):
     assert not list(place.glob("code*"))
 
 
-WRONG_FIRST = {
-    "cost": ["real", "100", "9..0", "0..100", "1", "many", "21", "", "a lot", "2", "", "", ""],
-    "answer": ["", "yes,no", "maybe", "no", "", "one", "2", "", "", ""],
-}
-
-
-@pytest.mark.parametrize("column", sorted(WRONG_FIRST))
-def test_on_a_terminal_a_wrong_answer_is_asked_for_again(place, column):
-    answers = "\n".join([*WRONG_FIRST[column], ""])
-    result = labeldp("init", "table.parquet", "--column", column, asked=answers)
-    assert result.exit_code == 0, result.output
-    assert result.stderr.count("Error: --") == {"cost": 5, "answer": 2}[column]
-    spec, _ = load_spec(place / f"{column}.yaml")
-    assert str(spec.privacy.epsilon) == "2"
-
-
 def test_every_mechanism_that_is_offered_makes_a_spec(place):
     base = ["--column", "visits", "--range", "0..9", "--epsilon", "1", "--prior", "uniform"]
     for loss in ("squared", "absolute", "poisson", "zero_one"):

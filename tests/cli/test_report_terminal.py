@@ -26,10 +26,6 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.cli.report_terminal import (
-    terminal_heat_map,
-)
-from labeldp_compile.report.facts import heat_map
 from tests.cli.test_cli import labeldp
 from tests.fixtures.specs import compile_anew, compiled, spec
 from verifier.tests.integers import plain_counts
@@ -187,19 +183,3 @@ def test_a_table_of_sets_has_a_row_for_every_label_of_every_set(tmp_path, ending
     for words in ([response, out.with_stem("x")], [path, out.with_stem("x"), "--label", "nobody"]):
         result = labeldp("report", words[0], "--sets", *words[1:])
         assert result.exit_code == 2 and not list(tmp_path.glob("x.*"))
-
-
-@pytest.mark.parametrize("columns", [20, 41, 80, 200])
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_shades_are_the_cells_of_the_page_in_the_room_there_is(written, name, columns):
-    """Every row sums to what is shown of it, and no line is wider than the terminal."""
-    decoded = open_artifact(written(mechanism=MECHANISMS[name])[1]).table(0)
-    labels, names = range(10), [f"label {y}" for y in range(10)]
-    lines = terminal_heat_map(decoded, labels, names, columns=columns)
-    assert len({len(line) for line in lines[:10]}) == 1 and len(lines[0]) <= max(columns, 18)
-    most = max(columns - 10, 8)
-    heat = heat_map(decoded, labels, most - 1)
-    assert len(heat.shares) <= most
-    page = heat_map(decoded)
-    assert heat.outputs == page.outputs and heat.tails == page.tails
-    np.testing.assert_allclose(heat.shares.sum(axis=0), page.shares.sum(axis=0), rtol=1e-12)

@@ -66,14 +66,6 @@ def swept(*arguments):
     return json.loads(result.stdout)
 
 
-WITH_PRIOR = ("{kind: rr_on_bins}", "{kind: rr_with_prior}")
-CATEGORIES = [
-    (
-        "{kind: integer, min: 1, max: 6}",
-        "{kind: categorical, values: [a, b, c, d, e, f]}\n  out_of_domain: {default: a}",
-    ),
-    ("loss: squared", "loss: zero_one"),
-]
 PRIVATE = (f"{{kind: public, weights: {WEIGHTS}}}", "{kind: private, data: visits.parquet}")
 
 
@@ -164,33 +156,6 @@ def test_nothing_is_spent_where_no_point_could_be_compiled(unread):
     assert result.exit_code == 2 and "leaves nothing for a label" in result.stderr
     result = labeldp("sweep", path, "--spend-prior", "--mechanisms", "rr_top_k:7")
     assert result.exit_code == 2 and "nothing to compare" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ([("loss: squared", "loss: zero_one"), WITH_PRIOR],
-         [*ALL[:1], "subset_selection", *ALL[1:2], *ALL[5:]]),
-        ([("loss: squared", "loss: poisson")],
-         ["randomized_response", "rr_with_prior", "rr_on_bins", "optimal_unbiased, grid 13",
-          "exponential"]),
-        ([("loss: squared", "loss: absolute")],
-         [m if m != "optimal_unbiased" else "optimal_unbiased, grid 13" for m in ALL]),
-        ([*CATEGORIES,
-          ("{kind: rr_on_bins}", "{kind: rr_top_k, k: 2}")],
-         ["randomized_response", "subset_selection", "rr_top_k, k 2", "rr_with_prior",
-          "exponential"]),
-        ([("{kind: rr_on_bins}", "{kind: optimal_unbiased, bias: {max: 0.5}}")],
-         [*ALL[:4], "optimal_unbiased, max bias 0.5", *ALL[4:]]),
-        ([("{kind: integer, min: 1, max: 6}",
-           "{kind: real, min: 0.0, max: 1.0, points: 6, rounding: nearest}")],
-         [m for m in ALL if m not in UNBIASED]),
-    ],
-    ids=["zero_one", "poisson", "absolute", "categories", "budget", "nearest"],
-)  # fmt: skip
-def test_the_mechanisms_are_those_that_fit(tmp_path, changes, expected):
-    spec, _ = load_spec(spec_in(tmp_path, *changes))
-    assert [m.title for m in find_candidates(spec, None).chosen] == expected
 
 
 FEW = ["--epsilon", "0.5,2", "--mechanisms", "randomized_response,rr_on_bins,optimal_unbiased"]

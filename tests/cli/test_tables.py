@@ -1,8 +1,6 @@
 """Tables as people have them, through the commands."""
 
-import csv
 import gzip
-import io
 import json
 import subprocess
 import sys
@@ -10,11 +8,10 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from labeldp_compile.tabular.provenance import KEY
 from tests.cli.test_cli import labeldp
-from tests.fixtures.compiled import CATEGORICAL_SPEC, compile_text
+from tests.fixtures.compiled import compile_text
 
 SPEC = """
 version: 1
@@ -65,31 +62,6 @@ def refused(said, *arguments):
     assert result.exit_code == 2, result.output
     assert said in result.stderr and "Traceback" not in result.output
     return result
-
-
-FORM = ["--delimiter", ";", "--encoding", "latin-1"]
-
-
-def test_semicolons_and_latin_1_from_the_first_try_to_private_labels(place):
-    start = ["init", "semi.csv", "--column", "y", "--kind", "integer", "--range", "0..4", "--yes"]
-    start += ["--rows", "500", "--epsilon", "2"]
-    refused("separated by ';': use --delimiter ';'", *start)
-    done(*start, *FORM)
-    prior = yaml.safe_load((place / "y.yaml").read_text())["prior"]
-    assert prior["delimiter"] == ";" and prior["encoding"] == "iso8859-1"
-    assert json.loads(done("plan", "y.yaml", "--json").stdout)
-    done("compile", "y.yaml", "-o", "build")
-    run = ["randomize", "build/y.onnx", "semi.csv", "-o", "out.csv"]
-    refused("has no column 'y'; the header seems to be separated by ';'", *run)
-    refused("line 2: the column 'name' holds bytes that are not UTF-8", *run, "--delimiter", ";")
-    assert not list(place.glob("*out.csv*"))
-    done(*run, *FORM)
-    lines = (place / "out.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "id;y;name;cost" and lines[8].startswith("007;")
-    assert all(line.endswith(";caf\u00e9;1.50") for line in lines[1:])
-    done("estimate", "build/y.onnx", "out.csv", "--delimiter", ";")
-    refused("--delimiter", *run, "--delimiter", "ab")
-    refused("--encoding", *run, "--encoding", "utf-16")
 
 
 def test_a_folder_from_init_to_estimate(place):
@@ -216,15 +188,3 @@ def test_a_keyed_file_has_no_time(place):
     note = json.loads(pq.read_schema("k.parquet").metadata[KEY])
     assert note["columns"]["y"]["written"] is None
     done("estimate", "y.onnx", "k.parquet")
-
-
-def test_private_categories_are_quoted_where_they_need_it(place):
-    spec = CATEGORICAL_SPEC.replace("red", "'r,\"e'")
-    values = yaml.safe_load(spec)["label"]["domain"]["values"]
-    (place / "c.onnx").write_bytes(compile_text(spec).model)
-    column = yaml.safe_load(spec)["label"]["column"]
-    (place / "c.csv").write_text(f"x,{column}\n" + '007,"r,""e"\n' * 50, encoding="utf-8")
-    done("randomize", "c.onnx", "c.csv", "-o", "o.csv")
-    header, *rows = csv.reader(io.StringIO((place / "o.csv").read_text(encoding="utf-8")))
-    assert header == ["x", column] and len(rows) == 50
-    assert {row[0] for row in rows} == {"007"} and {row[1] for row in rows} <= set(values)

@@ -106,20 +106,8 @@ REFUSED = [
 
 # In C++ text is bytes: what is no UTF-8 is no category.
 BYTES = [
-    *(
-        "red",
-        "日本",
-        "",
-        "?",
-        "\ufffd",
-        "mauve",
-        "red\0",
-        "red\0x",
-        "\0",
-        "\0red",
-        "x" * 10**5,
-        "🙂",
-    ),
+    *("red", "日本", "", "?", "\ufffd", "mauve", "red\0", "red\0x", "\0", "\0red", "🙂"),
+    "x" * 10**5,
     *(b"\xff", b"red\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", None),
     *(TEXTS[-1], TEXTS[-1][1:]),
 ]

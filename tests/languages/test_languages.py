@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from tests.languages import harness
-from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, PORTED, SPECS, build_plan
+from tests.languages.cases import DRAWS, build_plan
 from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows
 from tests.languages.joint import add_joint
@@ -67,21 +67,19 @@ def as_read(text, value, language):
     return struct.unpack(">d", bytes.fromhex(text))[0] if language == "cpp" else float(text)
 
 
-def test_same_words_same_labels(plan, results):
-    cases = chosen(plan, results, "same words: ")
-    assert len(cases) == len(SPECS) + len(PORTED) + 1
-    for name, answer, expected in cases:
-        assert answer.get("error") is None, name
-        assert answer["outputs"] == [expected], name
+@pytest.mark.parametrize("kind", ["same words", "by group", "sets", "joint"])
+def test_same_words_same_labels(plan, results, kind):
+    for name, answer, expected in chosen(plan, results, f"{kind}: "):
+        assert answer.get("error") is None, (name, answer)
+        assert answer["outputs"] == (expected if kind == "joint" else [expected]), name
 
 
-def test_what_javascript_calls_a_label(plan, results, language):
-    if language == "cpp":
-        return
-    cases = chosen(plan, results, "JavaScript labels: ")
-    assert len(cases) > len(JAVASCRIPT_LABELS)
-    for name, answer, expected in cases:
-        assert answer == {"outputs": [expected]}, name
+@pytest.mark.parametrize("what", ["kind", "groups", "columns"])
+def test_what_is_wrong_is_an_error_before_anything_is_drawn(plan, results, what):
+    for name, answer, reason in chosen(plan, results, f"wrong {what}: "):
+        assert "outputs" not in answer, name
+        assert re.search(reason, answer["error"]), (name, answer)
+        assert answer["error"].isprintable(), name
 
 
 def test_no_label_changes_how_another_is_read(plan, results):
@@ -117,24 +115,6 @@ def test_no_word_serves_two_labels_or_two_calls(plan, results):
             assert chunks[i] != chunks[i + 1], (name, i)
 
 
-def test_every_group_has_its_table(plan, results):
-    for name, answer, expected in chosen(plan, results, "by group: "):
-        assert answer.get("error") is None, (name, answer)
-        assert answer["outputs"] == [expected], name
-
-
-def test_wrong_groups_are_an_error_before_anything_is_drawn(plan, results):
-    for name, answer, reason in chosen(plan, results, "wrong groups: "):
-        assert "outputs" not in answer, name
-        assert re.search(reason, answer["error"]), (name, answer)
-
-
-def test_sets_are_drawn_by_their_numbers(plan, results):
-    for name, answer, expected in chosen(plan, results, "sets: "):
-        assert answer.get("error") is None, (name, answer)
-        assert answer["outputs"] == [expected], name
-
-
 def test_members_are_the_labels_in_a_set(plan, results, language):
     for name, answer, expected in chosen(plan, results, "members: "):
         assert answer.get("error") is None, (name, answer)
@@ -146,12 +126,6 @@ def test_members_are_the_labels_in_a_set(plan, results, language):
             error = "invalid_argument: " if language == "cpp" else "TypeError: "
             reason = r"(expected the number of a set, 0 to \d+|this is not a private label of .*)"
             assert re.fullmatch(error + reason, found), (name, i, found)
-
-
-def test_labels_of_several_columns(plan, results):
-    for name, answer, expected in chosen(plan, results, "joint: "):
-        assert answer.get("error") is None, (name, answer)
-        assert answer["outputs"] == expected, name
 
 
 def test_members_are_combinations(plan, results, language):
@@ -170,13 +144,6 @@ def test_members_are_combinations(plan, results, language):
                 assert read == list(label), (name, i)
 
 
-def test_wrong_columns_are_an_error_before_anything_is_drawn(plan, results):
-    for name, answer, reason in chosen(plan, results, "wrong columns: "):
-        assert "outputs" not in answer, name
-        assert re.search(reason, answer["error"]), (name, answer)
-        assert answer["error"].isprintable(), name
-
-
 def test_other_artifacts_have_no_members(plan, results):
     for name, answer, reason in chosen(plan, results, "no sets"):
         assert [text.partition(": ")[2] for text in answer["outputs"]] == [reason, reason], name
@@ -193,11 +160,6 @@ def test_refusals(plan, results):
 def test_files_with_rules_about_rows_load_for_prepared_rows(plan, results):
     for name, answer, _ in chosen(plan, results, "prepared: "):
         assert answer == {"outputs": []}, name
-
-
-def test_arguments_of_the_wrong_kind(plan, results):
-    for name, answer, reason in chosen(plan, results, "wrong kind: "):
-        assert reason in answer.get("error", ""), (name, answer)
 
 
 def test_the_demo(plan, results):

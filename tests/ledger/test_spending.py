@@ -6,7 +6,6 @@ import sys
 from fractions import Fraction
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from labeldp_compile.ledger.totals import data_sets
@@ -68,14 +67,6 @@ def test_no_label_is_read_before_the_ledger_is_paid(bench, once):
     assert seen == ["ledger", "budget", "spend"]
 
 
-def test_who_dies_before_the_prior_is_kept_has_spent(bench, once):
-    bench.open_budget("0.2")
-    once(obtain, "noisy_histogram", lambda: 1 / 0)
-    assert isinstance(bench.compile().exception, ZeroDivisionError)
-    assert spent(bench) == Fraction(1, 10) and not bench.entries("prior")
-    assert bench.compile().exit_code == 0 and spent(bench) == Fraction(1, 5)
-
-
 def test_a_table_that_changes_after_the_spending_is_said_to_have_spent(bench, once):
     bench.open_budget("0.2")
     once(obtain, "count_labels", lambda: bench.write_labels("labels.parquet", [0, 1, 2]))
@@ -128,16 +119,6 @@ def test_another_number_of_rows_is_noticed_even_where_nothing_is_read(bench):
     assert result.exit_code == 2 and "another data_version" in result.stderr
 
 
-def test_a_plain_digest_of_the_data_is_not_kept(bench):
-    bench.open_budget("1")
-    assert bench.compile().exit_code == 0
-    other = bench.another("other")
-    other.open_budget("1")
-    assert other.compile().exit_code == 0
-    one, two = (b.entries("prior")[0].facts["data_hmac"] for b in (bench, other))
-    assert one != two  # the same file, other keys
-
-
 def test_a_sweep_leaves_its_prior_for_compile(bench):
     bench.open_budget("0.1")
     spec = bench.spec()
@@ -153,20 +134,6 @@ def test_a_sweep_leaves_its_prior_for_compile(bench):
     assert result.exit_code == 0 and "reusing" in result.stderr
     free = bench.run(*sweep)
     assert free.exit_code == 0 and "reusing" in free.stderr and spent(bench) == Fraction(1, 10)
-
-
-def test_the_rows_are_known_before_the_file_is_read(bench):
-    bench.open_budget("1")
-    pa_csv.write_csv(pa.table({"y": [0, 1] * 300}), bench.folder / "labels.csv")
-    auto = bench.spec(data="labels.csv").read_text()
-    auto = auto.replace("split: {prior: 0.1, label: 0.9}", "split: auto")
-    path = bench.folder / "auto.yaml"
-    path.write_text(auto)
-    result = bench.run("compile", path, "-o", bench.folder / "build")
-    assert result.exit_code == 2 and "rows: N" in result.stderr and not bench.entries("spend")
-    path.write_text(auto.replace("data_set", "rows: 600, data_set"))
-    assert bench.run("compile", path, "-o", bench.folder / "build").exit_code == 0
-    assert len(bench.entries("spend")) == 1
 
 
 def test_a_test_seed_is_refused(bench):

@@ -157,39 +157,6 @@ def booked(place):
     return [(row["rows"], row["persons"]) for row in rows if row["kind"] == "draw"]
 
 
-def test_the_ledger_says_how_many_persons_have_labels(place, environment):
-    environment(LABELDP_CONFIG=place / "config.toml")
-    (place / "config.toml").touch(mode=0o600)
-    assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
-    table(place / "t.parquet", CUSTOMERS, order=[5, 4, 3, 2, 1, 0])
-    booking = ["--ledger", place / "l.ledger", "--data-set", "shop"]
-    for beyond in (
-        ("null",),
-        ("null", "--order-column", "order"),
-        ("drop", "--order-column", "order"),
-    ):
-        options = ["--beyond", *beyond, *booking]
-        result = run(place, "t.parquet", "o.parquet", *options)
-        assert result.exit_code == 0 and "of 3 persons, ε = 1 of a person" in result.stderr
-    assert booked(place) == [(6, 3), (6, 3), (5, 3)]
-    # Persons who had their labels in earlier tables get none, and do not count.
-    again = [*booking, "--earlier", place / "o.parquet", "--beyond", "null"]
-    assert run(place, "t.parquet", "p.parquet", *again).exit_code == 0
-    assert booked(place)[3] == (6, 1)  # the customer 3 had one row of two
-    keyed = ["--key", place / "k.key", "--id-column", "order", "--append", *booking]
-    for part, customers in (("mon", [1, 2, 2]), ("tue", [1, 4, 4])):
-        table(
-            place / "t.parquet",
-            customers,
-            order=[(0 if part == "mon" else 3) + i for i in range(3)],
-        )
-        where = place / "a.onnx", place / "t.parquet", "-o", place / "folder"
-        for _ in range(2):
-            done = labeldp("randomize", *where, *keyed, "--part", part)
-            assert done.exit_code == 0, done.stderr
-    assert booked(place)[4:] == [(3, 2), (3, 2)]
-
-
 def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(place, environment):
     """A night's output may replace the last one, or have its name in another folder."""
     environment(LABELDP_CONFIG=place / "config.toml")

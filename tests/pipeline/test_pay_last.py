@@ -260,16 +260,6 @@ def test_a_killed_compile_leaves_the_prior_to_the_next(place, draws):
     assert place.files() == ARTIFACT
 
 
-def test_an_artifact_beside_a_kept_prior_is_replaced_for_nothing(unledgered, draws):
-    """As a kill leaves them, between the artifact's name and the certificate's."""
-    with unledgered.failing(pipeline, "assemble", KeyboardInterrupt()):
-        unledgered.compile()
-    (unledgered.out / "visits.onnx").touch()
-    refused = unledgered.compile()
-    assert refused.exit_code == 2 and "same question spends nothing" in refused.stderr
-    assert unledgered.compile("--overwrite").exit_code == 0 and len(draws) == 1
-
-
 def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered):
     class Full:
         free = 1000

@@ -215,24 +215,6 @@ def test_it_is_whole_or_not_there(folder, tmp_path):
         assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
 
 
-@pytest.mark.parametrize("where", ["in one part", "in two parts", "in both ways", "and damage"])
-def test_ids_that_are_there_twice(folder, tmp_path, where):
-    if where != "in two parts":
-        table = pa.table({"id": [*range(10, 19), 12], "y": [1] * 10})
-        pq.write_table(table, folder / "part-1.snappy.parquet")
-    if where in ("in two parts", "in both ways"):
-        table = pa.table({"id": [*range(20, 29), 3], "y": [2] * 10})
-        pq.write_table(table, folder / "part-2.snappy.parquet")
-    if where == "and damage":  # which comes later
-        part = bytearray((folder / "part-2.snappy.parquet").read_bytes())
-        part[4:60] = b"\0" * 56
-        (folder / "part-2.snappy.parquet").write_bytes(bytes(part))
-    keyed = Randomizer(compile_text(INTEGER_SPEC).model, key=Key(b"k" * 32), context="y")
-    with pytest.raises(DataError, match=r"parts: 'id': rows "):
-        Rewriting(opened(folder, id_column="id"), tmp_path / "out", keyed).run()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
-
-
 def test_ids_have_one_type_in_all_parts(folder):
     pq.write_table(pa.table({"id": ["a"], "y": [3]}), folder / "z.parquet")
     assert "z.parquet: 'id' has the type string, but int64" in message(folder, id_column="id")

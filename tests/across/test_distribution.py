@@ -7,16 +7,8 @@ from labeldp_verify.analysis.probabilities import matrix
 from scipy.stats import chi2
 
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: distribution
-label: {{column: y, domain: {{kind: integer, min: 0, max: 6}}}}
-loss: squared
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: [9, 8, 0, 6, 5, 4, 1]}}
-mechanism: {{kind: {mechanism}}}
-"""
 MECHANISMS = [
     "randomized_response",
     "rr_with_prior",
@@ -30,6 +22,13 @@ MECHANISMS = [
     "exponential",
 ]
 DRAWS = 20_000
+
+
+def artifact_of(mechanism, epsilon):
+    weights = [9, 8, 0, 6, 5, 4, 1]
+    return compile_text(spec(weights=weights, mechanism=f"{{kind: {mechanism}}}", epsilon=epsilon))
+
+
 # Of a correct randomizer failing one of the 143 tests; where cells are expected 50 times the
 # statistic exceeds it more often than chi-square does, by a factor below a thousand.
 RARE = 1e-13
@@ -43,7 +42,7 @@ def too_large(statistic, degrees):
 @pytest.mark.parametrize("epsilon", ["0.5", "3"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_chi_square_of_every_label(mechanism, epsilon):
-    artifact = compile_text(SPEC.format(mechanism=mechanism, epsilon=epsilon))
+    artifact = artifact_of(mechanism, epsilon)
     randomizer = Randomizer(artifact.model)
     exact = artifact.randomizer
     if exact.form == "additive":
@@ -66,7 +65,7 @@ def test_chi_square_of_every_label(mechanism, epsilon):
 @pytest.mark.parametrize("distance", ["next row", "next batch", "other column"])
 def test_outputs_are_independent(distance):
     # A contingency table of two outputs that would be equal if words were shared.
-    artifact = compile_text(SPEC.format(mechanism="randomized_response", epsilon="0.5"))
+    artifact = artifact_of("randomized_response", "0.5")
     randomizer = Randomizer(artifact.model)
     labels = np.full(DRAWS, 3)
     if distance == "next row":
@@ -83,7 +82,7 @@ def test_outputs_are_independent(distance):
 
 
 def test_the_independence_test_sees_shared_words():
-    artifact = compile_text(SPEC.format(mechanism="randomized_response", epsilon="0.5"))
+    artifact = artifact_of("randomized_response", "0.5")
     randomizer = Randomizer(artifact.model)
     words = np.random.default_rng(0).integers(0, 2**64, DRAWS, np.uint64)
     first = randomizer.apply_words(np.full(DRAWS, 3), words)

@@ -16,11 +16,12 @@ from labeldp_compile.ledger.entries import Entry
 from tests.cli.forked import Forks
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
-from tests.fixtures.returned import RETURNED
+from tests.fixtures.specs import spec
 
 LONG = bool(os.environ.get("LABELDP_LONG"))
 REPETITIONS, NIGHTS, WAIT, ORDERS = (20, 30, 5, 20) if LONG else (1, 3, 1, 20)
 """Days of orders, days in which an order may come back, and orders of a day."""
+RETURNED = spec(name="returned", column="returned", values=["no", "yes"])
 START = dt.datetime(2024, 1, 1)  # as in a table, without a zone
 
 
@@ -35,7 +36,7 @@ def forks(tmp_path_factory):
 def place(tmp_path, environment):
     environment(LABELDP_CONFIG=tmp_path / "config.toml")
     (tmp_path / "config.toml").touch(mode=0o600)
-    (tmp_path / "a.onnx").write_bytes(compile_text(RETURNED % 1).model)
+    (tmp_path / "a.onnx").write_bytes(compile_text(RETURNED).model)
     create_ledger(tmp_path / "budget.ledger")
     assert labeldp("keygen", tmp_path / "k.key").exit_code == 0
     return tmp_path

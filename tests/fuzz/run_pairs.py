@@ -23,21 +23,13 @@ from labeldp_compile.cli import randomize as randomize_module
 from labeldp_compile.tabular import csv_file
 from runtime.tests.label_containers import CONTAINERS, NUMBERS, TEXTS, UNDECLARED, Container
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 from tests.fuzz.artifact_cases import FILES, original
 from tests.fuzz.guard import FoundError, labeldp
 
-_CODES = f"""
-version: 1
-name: codes
-label:
-  column: y
-  domain: {{kind: categorical, values: [-20, {2**53}, {2**53 + 1}, {2**63 - 1}]}}
-  out_of_domain: {{default: -20}}
-loss: zero_one
-privacy: {{epsilon: 1.0}}
-prior: {{kind: public, weights: [4, 3, 2, 1]}}
-mechanism: {{kind: randomized_response}}
-"""
+_CODES = spec(
+    values=[-20, 2**53, 2**53 + 1, 2**63 - 1], weights=[4, 3, 2, 1], mechanism="randomized_response"
+)
 MOST_ROWS = 40
 
 

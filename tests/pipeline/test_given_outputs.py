@@ -15,25 +15,15 @@ from labeldp_compile.rounding.placed_windows import drop_rare_outputs, place_on_
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_check
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec as stated
 from verifier.tests.analysed import biases, realised_ratio
 
-SPEC = """
-version: 1
-name: given
-label: {{column: y, domain: {domain}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
-mechanism: {{kind: optimal_unbiased, outputs: {outputs}}}
-"""
 FACTORS = [0.9, 1 + 1e-12, 1 + 1e-7, 1.001, 1.3, 3, 30]  # of how far an end must reach
 
 
-def text(outputs, *, last=5, epsilon=1, weights=(6, 3, 2, 1, 1, 4), loss="squared", domain=None):
-    domain = domain or f"{{kind: integer, min: 0, max: {last}}}"
-    return SPEC.format(
-        outputs=outputs, epsilon=epsilon, weights=list(weights), loss=loss, domain=domain
-    )
+def text(outputs, *, epsilon=1, weights=(6, 3, 2, 1, 1, 4), loss="squared", **domain):
+    mechanism = f"{{kind: optimal_unbiased, outputs: {outputs}}}"
+    return stated(weights=list(weights), epsilon=epsilon, loss=loss, mechanism=mechanism, **domain)
 
 
 def random_spec(case):
@@ -42,10 +32,10 @@ def random_spec(case):
     labels, epsilon = draw.choice([2, 3, 5, 10, 20]), draw.choice([0.05, 0.3, 1, 2, 4, 8, 12, 25])
     weights = [draw.choice([0, 1, 5, 1000]) for _ in range(labels)]
     weights[0] += not sum(weights)
-    last, domain = labels - 1, None
+    last, domain = labels - 1, {}
     if draw.random() < 0.3:
         last = draw.choice([1, last, 100.5])
-        domain = f"{{kind: real, min: 0, max: {last}, points: {labels}}}"
+        domain = {"domain": f"{{kind: real, min: 0, max: {last}, points: {labels}}}"}
     beyond = last / math.expm1(epsilon)
     outputs = f"{{grid: {draw.choice([2, 5, 9, 33])}}}"
     if draw.random() < 0.7:
@@ -55,14 +45,8 @@ def random_spec(case):
             between = draw.uniform(-3 * beyond, last + 3 * beyond)
             listed.append(between if draw.random() < 0.5 else float(round(between)))
         outputs = f"{{values: {list(dict.fromkeys(listed))}}}"
-    return text(
-        outputs,
-        last=last,
-        epsilon=epsilon,
-        weights=weights,
-        loss=draw.choice(["squared", "absolute"]),
-        domain=domain,
-    )
+    loss = draw.choice(["squared", "absolute"])
+    return text(outputs, epsilon=epsilon, weights=weights, loss=loss, **domain)
 
 
 def check(spec):
@@ -123,7 +107,7 @@ def test_tables_of_groups_have_given_outputs_too(tmp_path):
         "z,y\n" + "".join(f"{z},{y}\n" for z in "abc" for y in range(6) for _ in range(y + ord(z)))
     )
     spec = text("{values: [-4, -1, 0, 2, 5, 9, 60]}").replace(
-        "{kind: public, weights: [6, 3, 2, 1, 1, 4]}",
+        '{"kind": "public", "weights": [6, 3, 2, 1, 1, 4]}',
         "{kind: public, data: public.csv}\ngroups: {column: z, values: [a, b, c]}",
     )
     made = compile_text(spec, directory=tmp_path)

@@ -5,17 +5,9 @@ from labeldp_verify import check_bytes
 
 from labeldp_compile.mechanisms import rr_on_bins
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.files import rebuilt
 
-MANY = """
-version: 1
-name: many
-label: {{column: y, domain: {domain}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: rr_on_bins}}
-"""
 INTEGERS = "{kind: integer, min: -3, max: 20000}"
 REALS = "{kind: real, min: -0.7, max: 1.9, points: 20001}"
 
@@ -25,7 +17,7 @@ REALS = "{kind: real, min: -0.7, max: 1.9, points: 20001}"
     [(INTEGERS, "squared", 4), (INTEGERS, "absolute", 1), (REALS, "absolute", 2)],
 )
 def test_more_than_20000_labels_come_with_a_bound(domain, loss, epsilon):
-    artifact = compile_text(MANY.format(domain=domain, loss=loss, epsilon=epsilon))
+    artifact = compile_text(spec(domain=domain, loss=loss, epsilon=epsilon))
     certificate = artifact.certificate
     assert certificate.utility.certified_gap < 1e-3
     assert len(certificate.optimality.radii) == len(certificate.optimality.knots) < 6000

@@ -11,28 +11,16 @@ from labeldp_compile.errors import SpecError
 from labeldp_compile.rounding.given_outputs import even_outputs
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec as stated
 from verifier.tests.files import all_words, rebuilt, run
 
-SPEC = """
-version: 1
-name: unbiased
-label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
-mechanism: {{kind: optimal_unbiased{options}}}
-"""
 CLAIMS = [9500, 420, 65, 12, 2.4, 0.5, 0.1, 0.02, 0.004, 0.001, *[0.0002] * 7]
 
 
 def spec(epsilon=1, weights=(6, 3, 2, 1, 1, 4), options="", loss="squared"):
-    return SPEC.format(
-        last=len(weights) - 1,
-        epsilon=epsilon,
-        weights=list(weights),
-        options=f", {options}" if options else "",
-        loss=loss,
-    )
+    options = f", {options}" if options else ""
+    mechanism = f"{{kind: optimal_unbiased{options}}}"
+    return stated(epsilon=epsilon, weights=list(weights), mechanism=mechanism, loss=loss)
 
 
 def utility(text, **arguments):
@@ -87,7 +75,7 @@ def test_the_loss_falls_with_the_grid_towards_the_exact_one():
 
 def test_real_labels_are_rounded_without_bias():
     domain = "{kind: real, min: 0, max: 5, points: 6}"
-    text = spec().replace("{kind: integer, min: 0, max: 5}", domain)
+    text = spec().replace('{"kind": "integer", "min": 0, "max": 5}', domain)
     artifact = compile_text(text)
     assert artifact.certificate.label.domain["rounding"] == "unbiased"
     assert check_bytes(artifact.model).ok

@@ -12,19 +12,10 @@ import pytest
 from labeldp_verify import check_bytes
 
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.files import all_words, run
 
-SPEC = """
-version: 1
-name: paper-example
-label:
-  column: y
-  domain: {kind: integer, min: 0, max: 2}
-loss: squared
-privacy: {epsilon: 0.5}
-prior: {kind: public, weights: [0.6, 0.25, 0.15]}
-mechanism: {kind: rr_on_bins}
-"""
+SPEC = spec(weights=[0.6, 0.25, 0.15], epsilon=0.5)
 
 
 def test_outputs_and_bayes_predictors():

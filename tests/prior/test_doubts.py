@@ -7,25 +7,21 @@ from labeldp_compile.cli import main
 from labeldp_compile.prior.obtain import prior_doubts
 from labeldp_compile.prior.priors import Prior, TablePrior
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: amounts
-label:
-  column: y
-  domain: {kind: real, min: 0, max: 100, points: 101}
-  out_of_domain: {default: 0}
-loss: squared
-privacy: {epsilon: 4, split: {prior: 1, label: 3}}
-prior: {kind: private, data: t.csv, rows: 3000, delimiter: ";"}
-mechanism: {kind: rr_on_bins}
-"""
+SPEC = spec(
+    domain="{kind: real, min: 0, max: 100, points: 101}",
+    out_of_domain="{default: 0}",
+    epsilon=4,
+    split="{prior: 1, label: 3}",
+    prior='{kind: private, data: t.csv, rows: 3000, delimiter: ";"}',
+)
 
 
-def said(tmp_path, command, mark, spec=SPEC):
+def said(tmp_path, command, mark):
     rows = "".join(f"{i};{i % 90}{mark}{i % 97:02}\n" for i in range(3000))
     (tmp_path / "t.csv").write_text("x;y\n" + rows)
-    (tmp_path / "s.yaml").write_text(spec)
+    (tmp_path / "s.yaml").write_text(SPEC)
     output = ["-o", str(tmp_path / f"out{mark}")] if command == "compile" else []
     result = CliRunner().invoke(main, [command, str(tmp_path / "s.yaml"), *output])
     assert result.exit_code == 0, result.output
@@ -49,8 +45,6 @@ WEIGHTS |= {"a cell of two labels": ([46, 46, 4, 4, 0], 1)}
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_only_public_weights_decide(tmp_path, name):
     weights, count = WEIGHTS[name]
-    spec = parse_spec(
-        SPEC.replace("real, min: 0, max: 100, points: 101", "integer, min: 0, max: 4")
-    )
+    stated = SPEC.replace("real, min: 0, max: 100, points: 101", "integer, min: 0, max: 4")
     prior = Prior(1, 3, [TablePrior({"weights": weights})])
-    assert len(prior_doubts(spec, prior, tmp_path)) == count
+    assert len(prior_doubts(parse_spec(stated), prior, tmp_path)) == count

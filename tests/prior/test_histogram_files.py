@@ -16,16 +16,11 @@ from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.tabular.reader import TableReader, open_table
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: visits
-label: {column: y, domain: {kind: integer, min: 0, max: 4}}
-loss: squared
-privacy: {epsilon: 1.0, split: paper}
-prior: {kind: private, data: hist.parquet, counts: n}
-mechanism: {kind: rr_on_bins}
-"""
+SPEC = spec(
+    labels=5, split="paper", prior="{kind: private, data: hist.parquet, counts: n}", name="visits"
+)
 TABLE = pa.table({"y": [0, 1, 4, None, -3, 9], "n": [500, 300, 120, 40, 30, 10]})
 
 
@@ -90,27 +85,27 @@ def test_what_is_no_count_is_refused_without_quoting_it(tmp_path, bad, suffix):
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_compile_spends_on_the_number_of_rows_that_were_counted(tmp_path, suffix):
     write(tmp_path, TABLE, suffix)
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(SPEC.replace("parquet", suffix))
-    artifact = compile_spec(spec)
+    path = tmp_path / "spec.yaml"
+    path.write_text(SPEC.replace("parquet", suffix))
+    artifact = compile_spec(path)
     prior = artifact.certificate.to_json()["prior"]
     assert prior["rows"] == 1000 and sum(prior["weights"]) > 0
     check_bytes(artifact.model).require()
-    spec.write_text(SPEC.replace("parquet", suffix).replace("counts: n", "counts: n, rows: 6"))
+    path.write_text(SPEC.replace("parquet", suffix).replace("counts: n", "counts: n, rows: 6"))
     with pytest.raises(DataError, match=r"1,000 rows, but the spec says rows: 6"):
-        compile_spec(spec)
+        compile_spec(path)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_plan_reads_no_count(tmp_path, monkeypatch, suffix):
     write(tmp_path, TABLE, suffix)
     monkeypatch.setattr(TableReader, "batches", None)
-    spec = tmp_path / "spec.yaml"
+    path = tmp_path / "spec.yaml"
     text = SPEC.replace("parquet", suffix)
-    spec.write_text(text)
-    result = CliRunner().invoke(main, ["plan", str(spec)])
+    path.write_text(text)
+    result = CliRunner().invoke(main, ["plan", str(path)])
     assert result.exit_code == 2 and "`rows: N` under `data: " in result.stderr
-    spec.write_text(text.replace("counts: n", "counts: n, rows: 1000"))
-    plan = json.loads(CliRunner().invoke(main, ["plan", str(spec), "--json"]).stdout)
+    path.write_text(text.replace("counts: n", "counts: n, rows: 1000"))
+    plan = json.loads(CliRunner().invoke(main, ["plan", str(path), "--json"]).stdout)
     assert plan["prior"]["rows"] == 1000
     assert plan["privacy"]["epsilon_prior"] == pytest.approx(math.sqrt(5 / 1000), rel=1e-5)

@@ -20,18 +20,11 @@ from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.prior.weights import project_to_total
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.reader import open_table
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: prior
-label:
-  column: y
-  domain: {kind: integer, min: 0, max: 4}
-loss: squared
-privacy: {epsilon: 1.0, split: {prior: 0.4, label: 0.6}}
-prior: {kind: private, data: labels.parquet}
-mechanism: {kind: rr_on_bins}
-"""
+SPEC = spec(
+    labels=5, split="{prior: 0.4, label: 0.6}", prior="{kind: private, data: labels.parquet}"
+)
 
 
 def counts_of(tmp_path, domain, values, suffix="parquet"):
@@ -99,14 +92,14 @@ def test_dictionaries_booleans_and_decimals(tmp_path):
 def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):
     labels = [0] * 500 + [1] * 300 + [4] * 200
     pq.write_table(pa.table({"y": labels}), tmp_path / "labels.parquet")
-    spec = parse_spec(SPEC)
-    first, *others = (estimate_prior(spec, tmp_path) for _ in range(6))
+    parsed = parse_spec(SPEC)
+    first, *others = (estimate_prior(parsed, tmp_path) for _ in range(6))
     assert first.epsilon_prior == Fraction(2, 5) and first.epsilon_label == Fraction(3, 5)
     assert first.statement["rows"] == 1000 and first.statement["l1_sensitivity"] == 2
     assert first.statement["scale"] == pytest.approx(5.0)
     # Fresh noise each time: two are equal once in 8,000 times, six are not within 10^18.
     assert any(other.weights != first.weights for other in others)
-    seeded = [estimate_prior(spec, tmp_path, test_seed=3).weights for _ in range(2)]
+    seeded = [estimate_prior(parsed, tmp_path, test_seed=3).weights for _ in range(2)]
     assert seeded[0] == seeded[1]
 
 
@@ -135,12 +128,7 @@ def test_the_projection_is_the_nearest_histogram(counts, total):
 
 
 def test_public_weights_become_integers_in_proportion():
-    spec = parse_spec(
-        SPEC.replace(
-            "{kind: private, data: labels.parquet}",
-            "{kind: public, weights: [0.35, 0.1, 0.05, 0, 1e-3]}",
-        ).replace(", split: {prior: 0.4, label: 0.6}", "")
-    )
-    assert spec.prior.integer_weights == [350, 100, 50, 0, 1]
-    prior = estimate_prior(spec, None)
+    parsed = parse_spec(spec(prior="{kind: public, weights: [0.35, 0.1, 0.05, 0, 1e-3]}", labels=5))
+    assert parsed.prior.integer_weights == [350, 100, 50, 0, 1]
+    prior = estimate_prior(parsed, None)
     assert prior.epsilon_prior == 0 and prior.epsilon_label == 1

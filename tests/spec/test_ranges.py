@@ -20,6 +20,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import load_spec, parse_spec
 from labeldp_compile.spec.agreement import check_file as check_with_spec
+from tests.fixtures.specs import spec
 
 GEOMETRIC = "{kind: real, min: -20000, max: 50000, grid: {kind: geometric, points: 32, finest: 10}}"
 POINTS = "{kind: real, grid: {kind: points, values: [-10, 0, 0.5, 2, 30]}}"
@@ -31,20 +32,10 @@ def labeldp(*words):
     return done
 
 
-def spec_text(domain, *, nulls="", mechanism="auto", prior="{kind: uniform}", goal="training"):
-    return f"""
-version: 1
-name: orders
-goal: {goal}
-label:
-  column: amount
-  domain: {domain}
-{f"  nulls: {nulls}" if nulls else ""}
-loss: squared
-privacy: {{epsilon: 1{", split: {prior: 0.1, label: 0.9}" * ("private" in prior)}}}
-prior: {prior}
-mechanism: {{kind: {mechanism}}}
-"""
+def spec_text(domain, *, prior="uniform", mechanism="auto", goal="training", **changes):
+    parts = {"prior": 0.1, "label": 0.9} if "private" in prior else None
+    changes |= {"domain": domain, "prior": prior, "mechanism": mechanism, "goal": goal}
+    return spec(name="orders", column="amount", split=parts, **changes)
 
 
 def compiled(folder, text):
@@ -161,10 +152,8 @@ def test_nulls_become_the_label_of_their_own_rule(tmp_path):
 
 
 def test_a_null_category_is_a_category_of_its_own(tmp_path):
-    text = spec_text("{kind: categorical, values: [a, b]}", nulls="category", mechanism="auto")
-    text = text.replace("loss: squared", "loss: zero_one")
-    text = text.replace("  nulls:", "  out_of_domain: {default: b}\n  nulls:")
-    path, spec = compiled(tmp_path, text)
+    changes = {"nulls": "category", "loss": "zero_one", "out_of_domain": "{default: b}"}
+    path, spec = compiled(tmp_path, spec_text("{kind: categorical, values: [a, b]}", **changes))
     assert check_with_spec(path, spec).ok
     certificate = json.loads((tmp_path / "orders.certificate.json").read_text("utf-8"))
     assert certificate["label"]["domain"]["values"] == ["a", "b", "missing"]

@@ -10,6 +10,7 @@ from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.validity import why_invalid
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 
 DOCS = Path(__file__).parents[2] / "docs" / "spec.md"
 DOMAINS = ("integer", "real", "categorical")
@@ -29,15 +30,9 @@ def spec_text(domain, loss, mechanism):
     }
     options = outputs.get(loss, "") if mechanism == "optimal_unbiased" else ""
     options += ", k: 2" if mechanism == "rr_top_k" else ""
-    return f"""
-version: 1
-name: combination
-label: {{column: y, domain: {DOMAIN_TEXT[domain]}, out_of_domain: {rule}}}
-loss: {loss}
-privacy: {{epsilon: 1.5}}
-prior: {{kind: public, weights: [4, 3, 0, 1]}}
-mechanism: {{kind: {mechanism}{options}}}
-"""
+    kind, domain = f"{{kind: {mechanism}{options}}}", DOMAIN_TEXT[domain]
+    chosen = {"domain": domain, "out_of_domain": rule, "loss": loss, "mechanism": kind}
+    return spec(weights=[4, 3, 0, 1], epsilon=1.5, **chosen)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

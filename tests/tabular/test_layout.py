@@ -21,21 +21,11 @@ from labeldp_compile.tabular.parquet_file import row_bytes
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import Rewriting
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 
 N = 3_000
 DOMAIN = CategoricalDomain(("no", "yes"), "no")
-TEXT_SPEC = """
-version: 1
-name: answers
-label:
-  column: y
-  domain: {kind: categorical, values: ["no", "yes"]}
-  out_of_domain: {default: "no"}
-loss: zero_one
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
+TEXT_SPEC = spec(values=["no", "yes"])
 
 
 @pytest.fixture(autouse=True)

@@ -33,9 +33,7 @@ def forks(tmp_path_factory):
 
 
 @pytest.fixture
-def place(tmp_path, environment):
-    environment(LABELDP_CONFIG=tmp_path / "config.toml")
-    (tmp_path / "config.toml").touch(mode=0o600)
+def place(tmp_path):
     (tmp_path / "a.onnx").write_bytes(compile_text(RETURNED).model)
     create_ledger(tmp_path / "budget.ledger")
     assert labeldp("keygen", tmp_path / "k.key").exit_code == 0

@@ -9,29 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 from labeldp_compile.build.assembly import assemble
-from labeldp_compile.cli import main
 from labeldp_compile.prior import obtain
 from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import load_spec
 from labeldp_compile.sweeps.points import find_candidates
+from tests.cli.test_cli import labeldp
 from tests.fixtures.blank import without_rows
+from tests.fixtures.specs import spec
 from verifier.tests.analysed import variances
 
 WEIGHTS = [9, 8, 7, 6, 5, 4]
-SPEC = f"""
-version: 1
-name: visits
-label:
-  column: visits
-  domain: {{kind: integer, min: 1, max: 6}}
-loss: squared
-privacy: {{epsilon: 1}}
-prior: {{kind: public, weights: {WEIGHTS}}}
-mechanism: {{kind: rr_on_bins}}
-"""
 ALL = [
     "randomized_response",
     "rr_with_prior",
@@ -47,15 +36,9 @@ ALL = [
 UNBIASED = {"optimal_unbiased", "debiased_rr", "laplace", "staircase"}
 
 
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def spec_in(place, *changes):
-    text = SPEC
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
+def spec_in(place, **changes):
+    usual = {"name": "visits", "column": "visits", "domain": "{kind: integer, min: 1, max: 6}"}
+    text = spec(**{**usual, "weights": WEIGHTS, **changes})
     (place / "spec.yaml").write_text(text, encoding="utf-8")
     return place / "spec.yaml"
 
@@ -66,7 +49,7 @@ def swept(*arguments):
     return json.loads(result.stdout)
 
 
-PRIVATE = (f"{{kind: public, weights: {WEIGHTS}}}", "{kind: private, data: visits.parquet}")
+PRIVATE = {"weights": None, "prior": "{kind: private, data: visits.parquet}"}
 
 
 @pytest.fixture
@@ -79,13 +62,13 @@ def table(tmp_path):
 def test_every_number_is_that_of_a_certificate(tmp_path):
     path = spec_in(tmp_path)
     document = swept(path, "--epsilon", "2,0.5")
-    spec, _ = load_spec(path)
-    by_title = {m.title: m for m in find_candidates(spec, None).chosen}
+    parsed, _ = load_spec(path)
+    by_title = {m.title: m for m in find_candidates(parsed, None).chosen}
     assert [p["mechanism"] for p in document["points"]] == ALL * 2
     for point in document["points"]:
         epsilon = Fraction(str(point["epsilon"]))
         prior = Prior.of({"kind": "public", "weights": WEIGHTS}, epsilon)
-        named = spec.with_mechanism(by_title[point["mechanism"]])
+        named = parsed.with_mechanism(by_title[point["mechanism"]])
         artifact = assemble(named, prior, "0" * 64)
         privacy, utility = (
             artifact.certificate.to_json()["privacy"],
@@ -118,7 +101,7 @@ def unread(table):
 
 
 def test_a_private_prior_is_refused_without_being_told(unread):
-    path = spec_in(unread, PRIVATE, ("epsilon: 1", "epsilon: 1, split: paper"))
+    path = spec_in(unread, **PRIVATE, split="paper")
     result = labeldp("sweep", path, "-o", unread / "out.html")
     assert result.exit_code == 2 and result.stdout == ""
     assert "spends ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
@@ -126,7 +109,7 @@ def test_a_private_prior_is_refused_without_being_told(unread):
 
 
 def test_a_prior_for_which_nothing_is_paid_needs_no_leave(unread):
-    path = spec_in(unread, PRIVATE, ("kind: rr_on_bins", "kind: laplace"))
+    path = spec_in(unread, **PRIVATE, mechanism="laplace")
     result = labeldp("sweep", path, "--epsilon", "1", "--mechanisms", "laplace", "--json")
     assert result.exit_code == 0 and json.loads(result.stdout)["epsilon_prior_spent"] == 0
 
@@ -135,7 +118,7 @@ def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
     calls = []
     noisy = obtain.noisy_histogram
     monkeypatch.setattr(obtain, "noisy_histogram", lambda *a: calls.append(a[1]) or noisy(*a))
-    path = spec_in(table, PRIVATE, ("epsilon: 1", "epsilon: 1, split: {prior: 0.25, label: 0.75}"))
+    path = spec_in(table, **PRIVATE, split="{prior: 0.25, label: 0.75}")
     options = ["--spend-prior", "--epsilon", "0.1,0.25,0.5,2", "--json"]
     result = labeldp("sweep", path, *options, "--mechanisms", "randomized_response,rr_on_bins")
     document = json.loads(result.stdout)
@@ -151,7 +134,7 @@ def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
 
 
 def test_nothing_is_spent_where_no_point_could_be_compiled(unread):
-    path = spec_in(unread, PRIVATE)
+    path = spec_in(unread, **PRIVATE)
     result = labeldp("sweep", path, "--spend-prior", "--epsilon", "0.01")
     assert result.exit_code == 2 and "leaves nothing for a label" in result.stderr
     result = labeldp("sweep", path, "--spend-prior", "--mechanisms", "rr_top_k:7")
@@ -201,5 +184,5 @@ def test_the_frontier_leads_from_unbiased_to_rr_on_bins(tmp_path):
     words = labeldp("sweep", path, *FEW, "--bias-frontier", "-o", page)
     assert "From unbiased to RR-on-Bins at ε = 0.5" in words.stdout
     assert "From unbiased to RR-on-Bins at ε = 2" in page.read_text(encoding="utf-8")
-    refused = labeldp("sweep", spec_in(tmp_path, ("squared", "absolute")), "--bias-frontier")
+    refused = labeldp("sweep", spec_in(tmp_path, loss="absolute"), "--bias-frontier")
     assert refused.exit_code == 2 and "loss: squared" in refused.stderr

@@ -9,15 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from click.testing import CliRunner
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms.exact_numbers import exp_lower, exp_upper
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
 from labeldp_compile.sweeps import targets
 from labeldp_compile.sweeps.targets import Belief, UnreachedError
+from tests.cli.test_cli import labeldp
 from tests.fixtures.blank import without_rows
 
 NUMBERS = """
@@ -52,10 +51,6 @@ def folder(here):
     (here / "numbers.yaml").write_text(NUMBERS, encoding="utf-8")
     (here / "categories.yaml").write_text(CATEGORIES, encoding="utf-8")
     return here
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def chosen(*arguments):

@@ -72,14 +72,12 @@ KEYS = {
 
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("link", [None, os.symlink, os.link])
-def test_a_ledger_or_a_key_is_never_replaced(command, kind, link, tmp_path_factory, environment):
+def test_a_ledger_or_a_key_is_never_replaced(command, kind, link, tmp_path_factory):
     """``-o led.csv --ledger led.csv --overwrite`` replaced the ledger that it had booked in."""
     path, _, run = command
     if path.suffix == ".yaml":
         return  # init replaces nothing
     folder = tmp_path_factory.mktemp("kept")
-    environment(LABELDP_CONFIG=folder / "config.toml")
-    (folder / "config.toml").touch(mode=0o600)
     kept = path if link is None else folder / "kept"
     KEYS[kind](kept)
     if link is not None:

@@ -6,7 +6,6 @@ from multiprocessing import get_context
 
 import onnx
 import pytest
-from click.testing import CliRunner
 from labeldp_runtime import ArtifactError, Policy, PolicyError, Randomizer
 from labeldp_runtime import artifact_file as runtime_file
 from labeldp_runtime import opened as runtime_opened
@@ -22,10 +21,10 @@ from labeldp_verify.steps import Verification
 
 from benchmarks import hostile
 from labeldp_compile import yaml_source
-from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.agreement import spec_check
+from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal
@@ -40,10 +39,6 @@ BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
 @pytest.fixture(scope="module")
 def model():
     return compile_text(INTEGER_SPEC).model
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def said(*commands):

@@ -5,13 +5,12 @@ import socket
 import threading
 
 import pytest
-from click.testing import CliRunner
 
-from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.postgres.store import configured
 from labeldp_compile.ledger_url import Url
 from labeldp_compile.user_config import UserConfig
+from tests.cli.test_cli import labeldp
 from tests.ledger.test_ledger_urls import SPEC
 
 
@@ -36,10 +35,6 @@ def listener():
     server.shutdown(socket.SHUT_RDWR)
     server.close()
     thread.join()
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def write(tmp_path, ledger):
@@ -70,7 +65,7 @@ def test_no_connection_is_made_to_a_server_that_only_a_spec_names(
         ("compile", spec, "-o", tmp_path / "build"),
         ("sweep", spec, "--epsilon", "1", "--spend-prior", "--quiet"),
     ):
-        result = run(*command)
+        result = labeldp(*command)
         assert result.exit_code == 2, (command, result.output)
         assert "of-the-user" not in result.output
         assert "names a server that is not in your configuration" in result.stderr
@@ -78,7 +73,7 @@ def test_no_connection_is_made_to_a_server_that_only_a_spec_names(
     assert not connections
     # Named, it is connected to.
     name(config, f"postgresql://127.0.0.1:{port}/budgets")
-    assert "cannot be reached" in run("plan", spec).stderr and connections
+    assert "cannot be reached" in labeldp("plan", spec).stderr and connections
 
 
 SERVER = "postgresql://me@db.example:5432/budgets?sslmode=verify-full&passfile=/home/me/pass"
@@ -126,11 +121,11 @@ def test_what_a_spec_may_choose(spec, found, tmp_path):
     ],
 )
 def test_credentials_are_refused_in_specs_and_in_the_configuration(tmp_path, config, secret):
-    result = run("plan", write(tmp_path, secret))
+    result = labeldp("plan", write(tmp_path, secret))
     assert result.exit_code == 2 and "PGPASSWORD" in result.stderr
     assert "secret" not in result.output
     name(config, secret)
-    result = run("plan", write(tmp_path, "postgresql://host/b"))
+    result = labeldp("plan", write(tmp_path, "postgresql://host/b"))
     assert result.exit_code == 2 and "PGPASSWORD" in result.stderr
     assert "secret" not in result.output
 

@@ -134,10 +134,8 @@ def tables_of(rows):
 
 
 @pytest.mark.parametrize("options", [["null"], ["drop", "--order-column", "place"]])
-def test_what_randomize_draws_of_a_person_is_within_epsilon(options, tmp_path, environment):
+def test_what_randomize_draws_of_a_person_is_within_epsilon(options, tmp_path):
     """The command itself: every table of three rows in two parts, with two sets of labels."""
-    environment(LABELDP_CONFIG=tmp_path / "config.toml")
-    (tmp_path / "config.toml").touch(mode=0o600)
     artifact = compile_text(spec(2, "1.7"))
     (tmp_path / "a.onnx").write_bytes(artifact.model)
     (one_label,) = {worst_ratio(artifact, 1)}

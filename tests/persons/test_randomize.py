@@ -157,10 +157,8 @@ def booked(place):
     return [(row["rows"], row["persons"]) for row in rows if row["kind"] == "draw"]
 
 
-def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(place, environment):
+def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(place):
     """A night's output may replace the last one, or have its name in another folder."""
-    environment(LABELDP_CONFIG=place / "config.toml")
-    (place / "config.toml").touch(mode=0o600)
     assert labeldp("ledger", "init", place / "l.ledger").exit_code == 0
     for ids in ([0, 1], [2, 3], [3, 2], [0, 1]):
         table(place / "t.parquet", [1, 1], order=ids)

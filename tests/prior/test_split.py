@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.claims import parse_certificate
 
-from labeldp_compile.cli import main
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, coarse
@@ -22,6 +20,7 @@ from labeldp_compile.prior.split import paper_split
 from labeldp_compile.prior.weights import shrunk_weights
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_disagreements
+from tests.cli.test_cli import labeldp
 from tests.fixtures.prior_loss import Study
 
 SPEC = """version: 1
@@ -42,10 +41,6 @@ PEAKED = np.random.default_rng(5).geometric(0.3, 1000) - 1  # few of many labels
 BUMPS = np.concatenate(
     [np.random.default_rng(6).normal(m, s, 500) for m, s in ((12, 4), (45, 8))]
 ).round()
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture

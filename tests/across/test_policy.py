@@ -28,15 +28,10 @@ UP = Fraction(1, 10**12)
     [
         Policy(),
         Policy(max_epsilon=1),
-        Policy(max_epsilon=1.0),
-        Policy(max_epsilon="1.0"),
         Policy(max_epsilon=Decimal("1.0")),
         Policy(max_epsilon=BOUND),
-        Policy(max_total_epsilon=1),
-        Policy(max_epsilon=1, max_total_epsilon="1.0"),
         Policy(name="example"),
         Policy(sha256=DIGEST),
-        Policy(sha256=DIGEST.upper()),
         Policy(max_epsilon=1, name="example", sha256=DIGEST),
     ],
 )

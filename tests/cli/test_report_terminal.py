@@ -130,22 +130,6 @@ def test_the_noise_of_an_additive_randomizer(written):
     assert value(r, point - r.low) == 3.0 and not r.points_of(Fraction(1, 3))
 
 
-def test_large_matrices_are_shades_that_fit_the_terminal(written):
-    _, path = written(bits=None, weights=None, labels=300, mechanism="randomized_response")
-    text = shown(path, COLUMNS="70", LINES="25")
-    shades = [line for line in text.splitlines() if "│" in line]
-    assert 12 <= len(shades) <= 25 and max(map(len, shades)) <= 70
-    assert "█" in text and "\x1b" not in text
-    assert shades[0].split()[0] == "0" and shades[-1].split()[0] == "299"
-    document = shown(path, "--json")["matrix"]
-    assert document["exact"] is False and len(document["rows"]) == 300
-    chosen = shown(path, "--label", "7", "--label", "299", "--matrix").splitlines()
-    assert [line.split()[0] for line in chosen if len(line.split()) == 301] == ["label", "7", "299"]
-    assert [facts["label"] for facts in shown(path, "--json", "--label", "7")["labels"]] == [7]
-    _, path = written(bits=None, weights=None, labels=1100, mechanism="randomized_response")
-    assert labeldp("report", path, "--matrix").exit_code == 2  # nobody could read it
-
-
 def test_nothing_is_shown_of_a_file_that_does_not_verify(written, tmp_path):
     randomizer, path = written()
     certificate = {**open_artifact(path).certificate.to_json(), "labels": 11}

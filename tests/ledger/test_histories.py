@@ -162,17 +162,6 @@ def test_a_ledger_that_comes_later_books_all_parts(shop):
     refused(shop, "give --data-set shop", "copy", "wed", [3], data_set="new")
 
 
-def test_parts_of_another_artifact_are_booked_by_it(shop):
-    done(shop, "private", "mon", [1], ledger=None)
-    done(shop, "private", "tue", [2], ledger=None, artifact="b")
-    result = night(shop, "private", "wed", [1])
-    assert result.exit_code == 2 and "run this with that artifact first" in result.stderr
-    done(shop, "private", "wed", [1], artifact="b")
-    assert [e.facts["part"] for e in shop.entries("draw")] == [
-        *("mon.parquet", "tue.parquet", "wed.parquet")
-    ]
-
-
 def test_a_kill_while_earlier_parts_are_booked_is_made_good(shop, monkeypatch):
     done(shop, "private", "mon", [1], ledger=None)
     with monkeypatch.context() as faults:

@@ -1,6 +1,5 @@
 """What was done to a ledger is found, or cannot be done by mistake."""
 
-import contextlib
 import hashlib
 import sqlite3
 import stat
@@ -97,28 +96,6 @@ def test_the_file_refuses_what_a_ledger_never_does(used, recursive, triggers):
         assert contents(used) == before, statement
     assert verify(used).exit_code == 0
     assert "it refuses to change, delete, replace or skip an entry" in verify(used).stdout
-
-
-def test_triggers_of_a_connection_do_not_help_either(used):
-    before, file = contents(used), used.ledger.read_bytes()
-    for body in (
-        f"INSERT OR REPLACE INTO entries VALUES (NEW.number, 'a', 'b', {LAST}, {LAST})",
-        "DELETE FROM entries",
-        "UPDATE OR REPLACE entries SET hash = NEW.hash",
-        f"INSERT INTO entries VALUES (NEW.number, 'a', 'b', {LAST}, NEW.hash)",
-        f"INSERT INTO entries VALUES (NEW.number, 'a', 'b', {LAST}, 'e')",
-    ):
-        connection = sqlite3.connect(used.ledger)
-        connection.execute(f"CREATE TEMP TRIGGER t BEFORE INSERT ON entries BEGIN {body}; END")
-        with contextlib.suppress(sqlite3.IntegrityError):
-            connection.execute(f"REPLACE INTO entries VALUES (4, 'a', 'b', {LAST}, 'd')")
-        connection.commit()
-        connection.close()
-        after = contents(used)
-        assert after[1] == before[1] and after[0][: len(before[0])] == before[0], body
-        if after != before:  # what was appended is no entry, which is found
-            assert verify(used).exit_code == 1
-            used.ledger.write_bytes(file)
 
 
 def test_who_only_reads_a_ledger_without_triggers_does_not_write(used):

@@ -22,13 +22,9 @@ PUBLIC = "{kind: public, weights: [1, 2, 3]}"
             "epsilon: 1, unit: person, person_column: c, labels_per_person: 3, labels_per_user: 3",
             "cannot both be given",
         ),
-        ("epsilon: 1, unit: person, labels_per_user: 3", "cannot both be given"),
-        ("epsilon: 1, labels_per_person: 3, labels_per_user: 3", "cannot both be given"),
-        ("epsilon: 1, unit: person, labels_per_person: 3", "needs person_column"),
         ("epsilon: 1, unit: person, person_column: c", "needs labels_per_person"),
         ("epsilon: 1, person_column: c", "person_column needs unit: person"),
         ("epsilon: 1, labels_per_person: 3", "labels_per_person needs unit: person"),
-        ("epsilon: 1, unit: household", "unit"),
         ("epsilon: 1, unit: person, person_column: c, labels_per_person: 0", "labels_per_person"),
         ("epsilon: 1e-5, unit: person, person_column: c, labels_per_person: 99", "at least 0.0000"),
         (

@@ -111,19 +111,6 @@ def test_randomize_replaces_the_label_and_keeps_the_rest(place, suffix):
     assert not list(place.glob(".*partial"))
 
 
-def test_randomize_can_add_a_column_and_says_what_that_means(place):
-    arguments = ["randomize", place / "visits.onnx", place / "visits.parquet"]
-    output = place / "both.parquet"
-    result = labeldp(*arguments, "-o", output, "--add", "private_visits")
-    assert result.exit_code == 0
-    assert "still holds the true labels" in result.stderr
-    table = pq.read_table(output)
-    assert table.schema.names == ["id", "visits", "cost", "private_visits"]
-    assert table["visits"].equals(pq.read_table(place / "visits.parquet")["visits"])
-    taken = labeldp(*arguments, "-o", place / "taken.parquet", "--add", "cost")
-    assert taken.exit_code == 2 and not (place / "taken.parquet").exists()
-
-
 def test_randomize_refuses_to_lose_anything(place):
     table = place / "visits.parquet"
     before, there = table.read_bytes(), sorted(place.iterdir())

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, Randomizer
 
-from labeldp_compile.tabular import csv_file, parquet_file, selection
+from labeldp_compile.tabular import csv_file, parquet_file
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -120,21 +120,6 @@ def refused(place, result, message):
 def test_unusable_ids_write_nothing(place, id_column, message):
     result = keyed(place, "t.parquet", "refused.parquet", id_column=id_column)
     refused(place, result, message)
-
-
-@pytest.mark.parametrize("rows", [(3, 9), (10, N - 1), (N - 2, N - 1)])
-@pytest.mark.parametrize("id_column", ["number", "name"])
-@pytest.mark.parametrize("run_rows", [None, N // 7])
-def test_duplicates_are_found_over_the_whole_input(place, monkeypatch, rows, id_column, run_rows):
-    if run_rows is not None:  # so that digests are written to a file
-        monkeypatch.setattr(selection, "HELD_ROWS", run_rows)
-    table = pq.read_table(place / "t.parquet")
-    ids = table[id_column].to_pylist()
-    ids[rows[1]] = ids[rows[0]]
-    doubled = table.set_column(table.schema.get_field_index(id_column), id_column, pa.array(ids))
-    pq.write_table(doubled, place / "doubled.parquet")
-    result = keyed(place, "doubled.parquet", "refused.parquet", id_column=id_column)
-    refused(place, result, f"rows {rows[0]:,} and {rows[1]:,} ")
 
 
 def test_empty_cells_of_csv_are_no_ids(place):

@@ -76,25 +76,6 @@ def test_random_tables(form, ordered, tmp_path, monkeypatch):
                 refusing.measure(opened(path))
 
 
-def test_counts_by_batches_are_the_counts_of_all(monkeypatch):
-    monkeypatch.setattr(persons, "_HELD_ROWS", 50)
-    generator = np.random.default_rng(2)
-    rows = generator.integers(0, 40, 1_000).astype(np.uint64)
-    counted, added = PersonCounts(), PersonCounts()
-    numbers = []
-    for part in np.array_split(rows, 17):
-        counted.count(part)
-        numbers += added.add(part).tolist()
-    seen = Counter()
-    for person, number in zip(rows.tolist(), numbers, strict=True):
-        seen[person] += 1
-        assert number == seen[person]
-    for counts in (counted, added):
-        assert (counts.persons, counts.rows, counts.largest) == (40, 1_000, max(seen.values()))
-        over = [count - 25 for count in seen.values() if count > 25]
-        assert counts.beyond(25) == (len(over), sum(over))
-
-
 def test_days_without_an_order_are_refused(tmp_path):
     rows = pa.table({"customer": [1, 1, 1], "day": [3, None, 1], "returned": [0, 0, 0]})
     pq.write_table(rows, tmp_path / "t.parquet")

@@ -156,25 +156,6 @@ def test_small_groups_are_joined_with_those_that_agree_on_the_first_columns():
     assert plan.table_of_cell == (0, 0, 3, 3, 1, 1, 1, 1, 2, *[3] * 7)
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize(
-    ("sizes", "shape"),
-    [
-        ([100_000, 0], (1,)),
-        ([0, 100_000, 0, 0], (3,)),
-        ([20] * 5000 + [0], (5000,)),
-        ([0, 0, 100_000], (2,)),
-    ],
-)
-def test_groups_that_cannot_pay_leave_the_pooled_plan_as_it_is(use, sizes, shape):
-    plan = plan_tables(use, 100, ONE, sizes, shape)
-    alone = plan_of(use, 100, ONE, 100_000, "auto")
-    assert plan.tables == 0 and set(plan.table_of_cell) == {0}
-    assert plan.epsilon_tables == 0 and plan.epsilon_label == alone.epsilon_label
-    assert plan.epsilon_pooled == alone.epsilon_prior and plan.pooled_cells == alone.pooled_cells
-    assert plan.reason.startswith(alone.reason)
-
-
 def test_one_label_moves_two_counts_of_each_level():
     generator = np.random.default_rng(0)
     counts = with_other(generator.integers(0, 2000, (6, 20)))

@@ -1,9 +1,14 @@
-"""The errors that a user can fix. Each is an ``InputError``: one message and an exit code."""
+"""The errors that a user can fix. Each is an ``InputError``: one message and an exit code.
 
+One of them is that a package is not installed which only some commands need.
+"""
+
+import importlib
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 from labeldp_verify.errors import InputError
-from labeldp_verify.printable import printable
 
 __all__ = ["BudgetError", "DataError", "InputError", "SpecError"]
 
@@ -21,5 +26,21 @@ class BudgetError(InputError):
 
 
 def refused(path: Path, reason: str) -> DataError:
-    """The error that refuses a file; its message has no control characters."""
-    return DataError(f"{printable(str(path))}: {printable(reason)}")
+    """The error that refuses a file."""
+    return DataError(f"{path}: {reason}")
+
+
+def require_installed(asked: str, *modules: str, install: str) -> None:
+    """Raise InputError if one of the modules that ``asked`` needs is not installed."""
+    if missing := [name for name in modules if importlib.util.find_spec(name) is None]:
+        names = ", ".join(name.replace("_", "-") for name in missing)
+        raise InputError(f"{asked} needs {names}: {install}")
+
+
+def trainer_module(name: str, asked: str) -> ModuleType:
+    """A module of labeldp-trainer, for ``asked``. Raises InputError if it is not installed."""
+    # Imported on use: JAX takes seconds to load.
+    require_installed(
+        asked, "labeldp_trainer", install="in a clone of labeldp, pip install ./trainer"
+    )
+    return importlib.import_module(f"labeldp_trainer.{name}")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from labeldp_runtime import whole_file
-from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError, InputError
 
@@ -121,10 +120,10 @@ def _as_data_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except whole_file.UnfinishedError as error:
-        raise DataError(printable(str(error))) from None
+        raise DataError(str(error)) from None
     except OSError as error:
         reason = error.strerror or "the disk or the folder refuses the file"
-        raise DataError(f"{printable(str(path))}: cannot be written: {printable(reason)}") from None
+        raise DataError(f"{path}: cannot be written: {reason}") from None
 
 
 P = ParamSpec("P")

@@ -37,7 +37,6 @@ from labeldp_compile.audits.randomizer import (
     ArtifactTarget,
     AuditTarget,
     FunctionTarget,
-    LabelColumns,
     drawn_in_children,
 )
 from labeldp_compile.audits.statistics import (
@@ -368,18 +367,17 @@ def audit_artifact(
         raise InputError(f"an audit needs at least {MIN_SAMPLES:,} samples, got {samples:,}")
     artifact = open_artifact(path, budget)
     number = shown_table(artifact, path, group)
-    table, several = artifact.table(number), isinstance(artifact.label, JointDomain)
-    if several and function is not None:
+    if isinstance(artifact.label, JointDomain):
         raise InputError(
-            f"{path}: has labels of several columns; a function is audited on one column only"
+            f"{path}: has labels of several columns, and an audit tries labels of one: labeldp "
+            "verify proves what the file does"
         )
-    columns = artifact.groups.columns
+    table, columns = artifact.table(number), artifact.groups.columns
     row = next(artifact.groups.rows(number)) if columns else ()
     target = ArtifactTarget(
         path,
         artifact.groups.name(number) if columns else None,
         tuple((column.name, value) for column, value in zip(columns, row, strict=True)),
-        LabelColumns.of(artifact),
     )
     reference = Reference(table, choose_labels(table.domain.size))
     bound = table.certificate.privacy.epsilon_label_bound

@@ -22,9 +22,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
-from labeldp_verify.artifact import Artifact
 from labeldp_verify.console.interrupts import require_uninterrupted
-from labeldp_verify.forms import JointDomain, output_array
 from labeldp_verify.printable import clipped
 from labeldp_verify.strict import read_decimal, read_whole
 from numpy.typing import NDArray
@@ -66,45 +64,6 @@ _REASON_COLUMNS = 200
 _PLAIN = {str, bytes, int, float, bool, type(None)}
 
 
-_NONE = -(2**40)  # for a label that is not listed: no sum with it is a combination's number
-
-
-@dataclass(frozen=True)
-class LabelColumns:
-    """Several columns that form one label; their combinations are audited by their numbers."""
-
-    domain: JointDomain
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, artifact: Artifact) -> LabelColumns | None:
-        """The columns of an artifact; None for a label of one column."""
-        if not isinstance(artifact.label, JointDomain):
-            return None
-        return cls(artifact.label, tuple(artifact.certificate.label_columns))
-
-    def labels(self, numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """The columns [n] of the combinations of these numbers [n]."""
-        places = self.domain.places_of(numbers)
-        return {
-            name: output_array(list(part.listed))[place]
-            for name, part, place in zip(self.names, self.domain.parts, places, strict=True)
-        }
-
-    def numbers(self, private: Any) -> Any:
-        """The numbers [n] of private columns [n]; outputs that are no columns stay as they are."""
-        if not isinstance(private, dict):
-            return private
-        numbers = np.zeros(len(private[self.names[0]]), np.int64)
-        columns = zip(self.names, self.domain.column_values, self.domain.strides, strict=True)
-        for name, values, stride in columns:
-            order = np.argsort(output_array(values))
-            listed, given = output_array(values)[order], np.asarray(private[name])
-            at = np.minimum(np.searchsorted(listed, given), len(listed) - 1)
-            numbers += np.where(listed[at] == given, order[at] * stride, _NONE)
-        return numbers
-
-
 @dataclass(frozen=True)
 class ArtifactTarget:
     """An artifact as a service runs it: through labeldp-runtime, with fresh random bits.
@@ -115,7 +74,6 @@ class ArtifactTarget:
     path: Path
     group: str | None = None
     row: tuple[tuple[str, Any], ...] = ()
-    columns: LabelColumns | None = None
 
     @property
     def name(self) -> str:
@@ -131,10 +89,7 @@ class ArtifactTarget:
 
         def draw(labels: NDArray[Any]) -> Any:
             public = {name: [value] * len(labels) for name, value in self.row} or None
-            if self.columns is None:
-                return randomizer(labels, columns=public)
-            private = randomizer(self.columns.labels(labels), columns=public)
-            return self.columns.numbers(private)
+            return randomizer(labels, columns=public)
 
         return _checked(draw, str(self.path))
 

@@ -29,8 +29,7 @@ from labeldp_compile.check.subject import (
     of_plan,
     of_run,
 )
-from labeldp_compile.errors import InputError
-from labeldp_compile.extras import trainer_module
+from labeldp_compile.errors import InputError, trainer_module
 from labeldp_compile.ledger_url import is_url
 
 if TYPE_CHECKING:

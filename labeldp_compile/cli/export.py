@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli.command import Command, example
 from labeldp_compile.cli.options import any_file
-from labeldp_compile.extras import trainer_module
+from labeldp_compile.errors import trainer_module
 
 _FOLDERS = ("labeldp_compile.export", "labeldp_trainer.export")
 

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS
 from labeldp_compile.cli.command import Command, Group, printable_usage_errors
 from labeldp_compile.cli.options import any_file
-from labeldp_compile.extras import trainer_module
+from labeldp_compile.errors import trainer_module
 
 _FOLDERS = {"serve": "labeldp_compile.serve"}
 """Commands in a folder that nothing else imports: deleting the folder deletes the command."""

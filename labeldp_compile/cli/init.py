@@ -70,7 +70,7 @@ def public_groups(table: TableReader, text: str) -> dict[str, str]:
 
     Reads the column if no bands are given. Reads no label. Raises InputError.
     """
-    from labeldp_compile.column_names import is_among  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.formats import is_among  # noqa: PLC0415  # pyarrow
 
     bands = _BANDS.fullmatch(text)
     name = text if bands is None else bands[1]
@@ -320,7 +320,7 @@ def _person(
     if column is None:
         _refuse("--labels-per-person needs --person-column", labels)
         return None
-    from labeldp_compile.column_names import is_among  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.formats import is_among  # noqa: PLC0415  # pyarrow
 
     if is_among(column, [label]):  # before it is read
         raise InputError(f"--person-column: {column!r} is the label; persons must be public")

@@ -1,6 +1,6 @@
 """``labeldp ledger``: how much ε may be spent on each data set, and how much was spent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -172,7 +172,8 @@ def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite:
 
     Noisy priors and digests of data are left out.
     """
-    from labeldp_compile.cli.ledger_table import SCHEMA, exported  # noqa: PLC0415  # pyarrow
+    import pyarrow as pa  # noqa: PLC0415  # which takes a third of a second
+
     from labeldp_compile.tabular.csv_sink import in_batches, write_new_table  # noqa: PLC0415
 
     outputs = [(csv, ".csv"), (parquet, ".parquet")]
@@ -182,9 +183,11 @@ def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite:
         require_output(output, Path(file), endings=(ending,), overwrite=overwrite)
     contents = read_contents(file)
     _require_written_by_labeldp(file, contents)
+    kinds = {name: pa.int64() if name in _WHOLE else pa.string() for name in _EXPORTED}
+    schema = pa.schema(list(kinds.items()))
     for output, _ in outputs:
         if output is not None:
-            written = write_new_table(output, SCHEMA, in_batches(SCHEMA, exported(contents)))
+            written = write_new_table(output, schema, in_batches(schema, _exported(contents)))
             tell(f"{output}: {written:,} entries")
 
 
@@ -359,3 +362,24 @@ def _what(entry: Entry) -> str:
 
 def _short(epsilon: str) -> str:
     return f"ε = {at_most(Fraction(epsilon))}"
+
+
+_WHOLE = ("entry", "rows", "persons")
+_EXPORTED = (
+    *("entry", "time", "kind", "data_set", "data_version", "command", "column", "unit", "epsilon"),
+    *("epsilon_label", "artifact_sha256", "key", "context", "folder", "part", "digest", "note"),
+    *("reason", "rows", "persons", "version", "spec", "hash"),
+)
+"""Columns of the table; ε is exact, as "p/q", and what an entry does not state is null."""
+
+
+def _exported(contents: Contents) -> Iterator[tuple[object, ...]]:
+    """A row for each entry, of those that are understood."""
+    problems = dict(contents.problems)
+    for entry in contents.entries:
+        if entry.number not in problems:
+            own = {"entry": entry.number, "kind": entry.kind, "hash": entry.hash}
+            facts = {name: own.get(name, entry.facts.get(name)) for name in _EXPORTED}
+            if facts["version"] is not None:
+                facts["version"] = str(facts["version"])
+            yield tuple(facts.values())

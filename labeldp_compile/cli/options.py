@@ -24,6 +24,7 @@ from labeldp_compile.tabular.formats import (
 )
 
 if TYPE_CHECKING:
+    from labeldp_verify import Certificate
     from labeldp_verify.signature import Signed
 
     from labeldp_compile.signing import PrivateKey
@@ -40,6 +41,21 @@ prepared_option = click.option(
     help="For an artifact with a rule about rows (the most rows of a person): the rows meet it. "
     "Only labeldp randomize enforces it.",
 )
+
+
+def require_prepared_rows(certificate: Certificate, file: Path, *, prepared: bool) -> None:
+    """Raise InputError if the artifact FILE has rules about rows, unless they are ``prepared``."""
+    if prepared:
+        return
+    from labeldp_runtime import UnpreparedRowsError  # noqa: PLC0415  # numpy
+    from labeldp_runtime.artifact_file import require_prepared  # noqa: PLC0415
+
+    try:
+        require_prepared(certificate.to_json(), str(file), "if your rows meet it, say --prepared")
+    except UnpreparedRowsError as error:
+        raise InputError(str(error)) from None
+
+
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 written_option = click.option(
     "-o",

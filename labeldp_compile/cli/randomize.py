@@ -53,10 +53,9 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, row_progress, tell
-from labeldp_compile.column_names import is_among, key_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.columns import group_columns_in_table
-from labeldp_compile.tabular.formats import TextForm, is_stream
+from labeldp_compile.tabular.formats import TextForm, is_among, is_stream, key_of
 from labeldp_compile.tabular.persons import Beyond, PersonBound, PersonCounts
 from labeldp_compile.tabular.provenance import ListedPart, PartsFolder, Provenance
 from labeldp_compile.tabular.reader import TableReader, open_table

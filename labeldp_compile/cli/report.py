@@ -162,13 +162,10 @@ def report_command(
         refuse_options(ctx, set(names) - set(_FORMS[form]), _HINTS[other])
     day = _day(registry, published)
     if approve is not None:
-        from labeldp_compile.cli.report import write_approval  # noqa: PLC0415
-
-        texts = _texts(others)
         write_approval(
             file,
             approve,
-            texts,
+            _texts(others),
             policy=policy,
             output=approval,
             overwrite=overwrite,

@@ -22,7 +22,7 @@ def schema_command(training: bool, policy: bool) -> None:
     if training and policy:
         raise click.UsageError("--training and --policy are two schemas: give one")
     if training:
-        from labeldp_compile.extras import trainer_module  # noqa: PLC0415
+        from labeldp_compile.errors import trainer_module  # noqa: PLC0415
 
         text: str = trainer_module("config", "schema --training").json_schema()
     elif policy:

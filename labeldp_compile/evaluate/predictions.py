@@ -12,9 +12,8 @@ from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.forms import CategoricalDomain, Domain
 from numpy.typing import NDArray
 
-from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.tabular.formats import TextForm
+from labeldp_compile.tabular.formats import TextForm, is_among
 from labeldp_compile.tabular.reader import read_columns, read_schema
 
 PREDICTION, PROBABILITY = "prediction", "probability_"  # as labeldp predict calls them

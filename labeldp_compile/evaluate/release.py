@@ -29,7 +29,6 @@ from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
-from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.evaluate.noisy_sums import (
     BOUNDED,
@@ -46,7 +45,7 @@ from labeldp_compile.ledger.question import AskedOfLabels
 from labeldp_compile.ledger.store import open_store
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec
-from labeldp_compile.tabular.formats import PLAIN, TextForm
+from labeldp_compile.tabular.formats import PLAIN, TextForm, is_among
 from labeldp_compile.tabular.person_names import person_codes, person_names
 from labeldp_compile.tabular.reader import TableReader, open_table
 

@@ -12,8 +12,7 @@ from labeldp_verify.printable import Marked
 from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.options import PATH, prepared_option
 from labeldp_compile.cli.output import say, tell
-from labeldp_compile.errors import InputError
-from labeldp_compile.extras import require_installed
+from labeldp_compile.errors import InputError, require_installed
 
 
 @command("mlflow", "labeldp export --to mlflow build/visits.onnx -o model --id-column visit_id")
@@ -59,8 +58,8 @@ def _write(
     from labeldp_runtime import Randomizer  # noqa: PLC0415  # numpy
     from labeldp_runtime.engines.mlflow import ARTIFACT, SETTINGS, save_model  # noqa: PLC0415
 
-    from labeldp_compile.column_names import key_of  # noqa: PLC0415  # numpy
-    from labeldp_compile.row_requirements import require_prepared_rows  # noqa: PLC0415  # numpy
+    from labeldp_compile.cli.options import require_prepared_rows  # noqa: PLC0415  # numpy
+    from labeldp_compile.tabular.formats import key_of  # noqa: PLC0415  # numpy
     from labeldp_compile.whole_file import require_folder  # noqa: PLC0415  # numpy
 
     require_folder(folder)

@@ -17,7 +17,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from labeldp_compile.column_names import columns_of
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.client_key import find_client_key, keyed_digest, require_bound
@@ -29,6 +28,7 @@ from labeldp_compile.ledger_url import is_url
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.tabular.formats import columns_of
 
 _WORDS = {"prior": ("noisy prior", "ε₁"), "release": ("metrics", "ε")}
 _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal

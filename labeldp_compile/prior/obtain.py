@@ -234,13 +234,12 @@ def _from_file(
     """The prior that an earlier compile kept; no label is read."""
     spec, known = source.spec, PublicFacts(source.asked, kept.sizes)
     if len(kept.sizes) != source.asked.tables:
-        kept.require(keep, None, stamp, ())
+        kept.require(keep, None, stamp)
     if counted_person(spec) is None:
-        require_rows(keep, source.stated_rows, kept.rows)
+        require_rows(keep, source.stated_rows, known.rows)
     _warn(known, observer)
-    plan, k = plan_prior(spec, known.sizes, known.asked), spec.domain.size
-    lengths = plan.pooled_cells or k, plan.tables * (plan.table_cells or k)
-    kept.require(keep, known.question(spec, plan), stamp, lengths)
+    plan = plan_prior(spec, known.sizes, known.asked)
+    kept.require(keep, known.question(spec, plan), stamp)
     observer.say(
         f"{keep}: reusing the noisy prior of a compile that wrote no artifact "
         f"(ε₁ = {float(Fraction(kept.epsilon)):g} was spent then); nothing is spent, and no label "

@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal
 
 from labeldp_verify.errors import readable
-from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.question import Question
@@ -29,9 +28,6 @@ from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.whole_file import name_held_in
 from labeldp_compile.yaml_model import Strict
 
-_LARGEST = 2**63
-Whole = Annotated[StrictInt, Field(gt=-_LARGEST, lt=_LARGEST)]
-
 
 class DataStamp(Strict):
     """Which data were counted: the name in the spec, size in bytes, time of change in ns.
@@ -39,9 +35,9 @@ class DataStamp(Strict):
     For a folder: the size of its parts, and the latest time of the folder and its parts.
     """
 
-    name: Annotated[str, Field(strict=True)]
-    size: Whole
-    modified_ns: Whole
+    name: str
+    size: int
+    modified_ns: int
 
     @classmethod
     def of(cls, name: str, path: Path) -> DataStamp:
@@ -53,17 +49,6 @@ class DataStamp(Strict):
         return cls(name=name, size=size, modified_ns=latest)
 
 
-class SavedTables(Strict):
-    """Several tables: their public sizes [T + 1], and their noisy counts one table after the other.
-
-    ``scale`` is that of the noise; 0 if no table has its own counts.
-    """
-
-    sizes: Annotated[list[Annotated[Whole, Field(ge=0)]], Field(min_length=2)]
-    counts: list[Whole]
-    scale: Annotated[float, Field(strict=True, ge=0)]
-
-
 class SavedPrior(Strict):
     """The file's JSON: noisy histograms with their question, data and ε₁.
 
@@ -71,64 +56,34 @@ class SavedPrior(Strict):
         question_sha256: digest of column, counts, domain and ε₁ (``Question.digest``).
         epsilon: ε₁, exact.
         data: what was counted.
-        rows: n.
-        counts, scale: for all rows: [k] noisy counts, and the scale of the noise.
-        groups: the same for several tables, if there are any.
+        sizes: [T + 1] public rows of each table.
+        levels: noisy counts of all rows, and of all tables one after the other.
     """
 
     format_version: Literal["1.0"] = "1.0"
-    question_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    epsilon: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,99}(/[1-9][0-9]{0,99})?$")]
+    question_sha256: str
+    epsilon: str
     data: DataStamp
-    rows: Annotated[Whole, Field(gt=0)]
-    counts: Annotated[list[Whole], Field(min_length=1)]
-    scale: Annotated[float, Field(strict=True, gt=0)]
-    groups: SavedTables | None = None
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> Self:
-        if sum(self.sizes) != self.rows:
-            raise ValueError("the sizes of the tables must add up to the rows")
-        return self
+    sizes: list[int]
+    levels: tuple[NoisyHistogram, NoisyHistogram]
 
     @classmethod
     def of(
         cls, question: Question, data: DataStamp, sizes: Sequence[int], levels: Levels
     ) -> SavedPrior:
         """From the sizes of tables [T + 1], and their noisy counts."""
-        pooled, tables = levels
-        several = None
-        if len(sizes) > 1:
-            several = SavedTables(sizes=list(sizes), counts=tables.counts, scale=tables.scale)
         return cls(
             question_sha256=question.digest(),
             epsilon=str(question.epsilon),
             data=data,
-            rows=sum(sizes),
-            counts=pooled.counts,
-            scale=pooled.scale,
-            groups=several,
+            sizes=list(sizes),
+            levels=levels,
         )
 
-    @property
-    def sizes(self) -> list[int]:
-        """[T + 1] the rows of each table."""
-        return [self.rows] if self.groups is None else self.groups.sizes
-
-    @property
-    def levels(self) -> Levels:
-        """Noisy counts of all rows, and of all tables one after the other."""
-        tables = NoisyHistogram([], 0.0)
-        if self.groups is not None:
-            tables = NoisyHistogram(self.groups.counts, self.groups.scale)
-        return NoisyHistogram(self.counts, self.scale), tables
-
-    def require(
-        self, path: Path, question: Question | None, data: DataStamp, lengths: Sequence[int]
-    ) -> None:
+    def require(self, path: Path, question: Question | None, data: DataStamp) -> None:
         """Raise DataError unless this answers the question about these data; ``path`` is its file.
 
-        ``lengths`` are the numbers of counts of both levels. None as a question never matches.
+        None as a question never matches.
 
         Nothing is spent then: a kept prior is never ignored without a message.
         """
@@ -146,8 +101,6 @@ class SavedPrior(Strict):
                 f"{paid} the data file now has another name, size or time of change: restore the "
                 "old data to use it, or delete the file and spend ε₁ again"
             )
-        if [len(level.counts) for level in self.levels] != list(lengths):
-            raise _damaged(path)
 
 
 def saved_prior_path(directory: Path, name: str) -> Path:
@@ -170,7 +123,11 @@ def read_saved_prior(path: Path) -> SavedPrior | None:
         return None
     record = read_record(path, SavedPrior)
     if record is None:
-        raise _damaged(path)
+        raise DataError(
+            f"{path}: expected the noisy prior that an earlier compile kept, but the file is "
+            "damaged or something else: delete it, and the next compile spends ε₁ again; nothing "
+            "is spent now"
+        )
     return record
 
 
@@ -186,10 +143,3 @@ def write_saved_prior(path: Path, kept: SavedPrior) -> None:
             f"{path}: cannot keep the noisy prior, so it was deleted unseen and nothing was spent: "
             f"{reason}"
         ) from error
-
-
-def _damaged(path: Path) -> DataError:
-    return DataError(
-        f"{path}: expected the noisy prior that an earlier compile kept, but the file is damaged "
-        "or something else: delete it, and the next compile spends ε₁ again; nothing is spent now"
-    )

@@ -9,8 +9,7 @@ from labeldp_verify.printable import Marked
 from labeldp_compile.cli.command import DoesNotHoldError, command
 from labeldp_compile.cli.options import PATH, Whole, prepared_option
 from labeldp_compile.cli.output import tell
-from labeldp_compile.errors import InputError
-from labeldp_compile.extras import require_installed
+from labeldp_compile.errors import InputError, require_installed
 from labeldp_compile.serve.listening import Settings, is_loopback, read_token
 
 _NEEDED = ("prometheus_client", "starlette", "uvicorn")

@@ -14,12 +14,12 @@ from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.signature import read_signed_beside
 
-from labeldp_compile.column_names import key_of
+from labeldp_compile.cli.options import require_prepared_rows
 from labeldp_compile.errors import InputError
 from labeldp_compile.page.document import page as page_of
 from labeldp_compile.page.document import text_of
-from labeldp_compile.row_requirements import require_prepared_rows
 from labeldp_compile.serve.requests import ARROW
+from labeldp_compile.tabular.formats import key_of
 
 
 @dataclass(frozen=True)

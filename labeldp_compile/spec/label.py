@@ -23,8 +23,8 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
 
-from labeldp_compile.column_names import key_of
 from labeldp_compile.spec.grid import GridDomainSpec, QuantileGrid
+from labeldp_compile.tabular.formats import key_of
 from labeldp_compile.yaml_model import Category, Number, Strict
 
 MAX_LABELS = MAX_COMBINATIONS

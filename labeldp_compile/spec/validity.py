@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups
 
-from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import Url, is_url
 from labeldp_compile.mechanisms import mechanism_class
@@ -12,6 +11,7 @@ from labeldp_compile.mechanisms.subset_selection import beats_randomized_respons
 from labeldp_compile.spec.grid import GridDomainSpec
 from labeldp_compile.spec.label import JointLabelSpec, RealDomainSpec
 from labeldp_compile.spec.model import Auto, PrivatePrior, PublicPrior, Spec, UniformPrior
+from labeldp_compile.tabular.formats import is_among
 
 
 def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:

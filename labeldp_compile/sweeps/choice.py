@@ -16,7 +16,6 @@ from typing import Any
 
 from labeldp_verify.analysis import analyse, strays
 from labeldp_verify.artifact import assess
-from labeldp_verify.forms import Randomizer
 from labeldp_verify.usefulness.estimates import MAX_LABELS, most_belief
 
 from labeldp_compile.build.tables import problem_of
@@ -116,19 +115,7 @@ class Bench:
             randomizer = mechanism.build(asked).randomizer
         except (InputError, ValueError) as error:
             return Trial(mechanism, epsilon, problem=str(error))
-        return self._judge(mechanism, randomizer, epsilon)
-
-    def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
-        """The figures of the file that ``compile`` would write, verified."""
-        prior = replace(self.prior, epsilon_label=epsilon, epsilon_prior=Fraction(0))
-        try:
-            artifact = compile_with(self.spec, mechanism, prior, "0" * 64)
-        except InputError as error:
-            return Trial(mechanism, epsilon, problem=str(error))
-        return self._judge(mechanism, artifact.randomizer, epsilon)
-
-    def _judge(self, mechanism: Mechanism, randomizer: Randomizer, epsilon: Fraction) -> Trial:
-        spec, weights, analysis = self.spec, self.prior.weights, analyse(randomizer)
+        weights, analysis = prior.weights, analyse(randomizer)
         labels, astray = spec.domain.labels(), strays(spec.domain)
         use, shortcomings = assess(
             spec.domain, randomizer, weights, epsilon, classes=spec.has_classes
@@ -149,6 +136,15 @@ class Bench:
             unbiased=use.unbiased,
             problem=shortcomings[0].text if is_useless else None,
         )
+
+    def compiled(self, trial: Trial) -> Trial:
+        """The trial, after the file was compiled and verified: of the same integers."""
+        prior = replace(self.prior, epsilon_label=trial.tried, epsilon_prior=Fraction(0))
+        try:
+            compile_with(self.spec, trial.mechanism, prior, "0" * 64)
+        except InputError as error:
+            return Trial(trial.mechanism, trial.tried, problem=str(error))
+        return trial
 
 
 def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Trial]:
@@ -178,7 +174,7 @@ def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Trial]:
         if step is None or step >= best:
             standings.append(trial(mechanism, last))
             continue
-        compiled = bench.compile_at(mechanism, epsilon_at(step))
+        compiled = bench.compiled(trial(mechanism, step))
         will_do = compiled.excess(targets) <= 0
         best = step if will_do else best
         standings.append(replace(compiled, will_do=will_do))
@@ -201,7 +197,7 @@ def rank(bench: Bench, mechanisms: Sequence[Mechanism], epsilon: Fraction) -> li
     for index, trial in enumerate(standings):
         if not trial.will_do:
             break
-        compiled = bench.compile_at(trial.mechanism, trial.tried)
+        compiled = bench.compiled(trial)
         if compiled.problem is None:
             return [trial, *standings[index + 1 :], *behind]
         behind.append(compiled)

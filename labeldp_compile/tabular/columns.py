@@ -21,7 +21,6 @@ from labeldp_runtime.columns.arrow import is_number, is_text, labels_of_cells
 from labeldp_runtime.elements import whole_number_in
 from labeldp_verify.forms import CategoricalDomain, Domain, GroupColumn, RealDomain, missing_label
 from labeldp_verify.graph import DOUBLE, INT64, group_type
-from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
@@ -55,7 +54,7 @@ def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
         kinds, wanted = (("categorical",), "text") if domain.is_text else (("integer",), "integers")
     if kind_of(arrow_type) not in kinds and not pa.types.is_null(value_type(arrow_type)):
         raise DataError(
-            f"the label column {column!r} has the type {printable(str(arrow_type))}, "
+            f"the label column {column!r} has the type {arrow_type}, "
             f"but the {domain.kind} domain of the spec needs {wanted}"
         )
 

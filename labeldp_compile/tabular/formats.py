@@ -7,17 +7,24 @@ stranger. Folders inside are named NAME=VALUE, and give their parts a column of 
 
 An encoding is UTF-8, or has one byte per character and contains ASCII. Then no byte of a label can
 swallow a delimiter, a quote or a line end, and no label changes how another is read.
+
+Spark and DuckDB ignore the case of a column's name. Spreadsheets do not show blanks at its ends, or
+how an accent is encoded. If an engine could mistake a name for the label's, it is refused wherever
+a column must be public.
 """
 
 import codecs
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from labeldp_compile.column_names import is_among
+from labeldp_verify.graph import canonical_json
+
 from labeldp_compile.errors import refused
 
 UTF8 = "utf-8"
@@ -249,3 +256,29 @@ def _regular(folder: Path, entry: os.DirEntry[str]) -> Path:
     if format_of(path) is None:
         raise refused(path, f"is not a part of a table: {EXPECTED}")
     return path
+
+
+def is_among(name: str, others: Iterable[str]) -> bool:
+    """Whether a column could be mistaken for one of the others, by the names alone."""
+    return _folded(name) in map(_folded, others)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name.strip()).casefold()
+
+
+def key_of(columns: Sequence[str]) -> str:
+    """How ledgers and keyed draws name the columns of a label: its one column, or a list as JSON.
+
+    No other list of columns has the same key.
+    """
+    return columns[0] if len(columns) == 1 else canonical_json(list(columns))
+
+
+def columns_of(key: str) -> set[str]:
+    """The label columns that a key may name: itself, and those in it if it is a list."""
+    try:
+        listed = json.loads(key)
+    except (ValueError, RecursionError):
+        return {key}
+    return {key, *map(str, listed)} if isinstance(listed, list) else {key}

@@ -27,7 +27,6 @@ import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_number, is_text
 from labeldp_runtime.elements import number_in
-from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
@@ -60,7 +59,7 @@ def person_names(values: Any, source: str, column: str) -> pa.Array:
         names, kind = None, values.dtype if isinstance(values, np.ndarray) else values.type
     if names is None:
         raise DataError(
-            f"{printable(source)}: {printable(column)!r} has the type {printable(str(kind))}, "
+            f"{source}: {column!r} has the type {kind}, "
             "which names no persons: expected numbers, text, bytes or times"
         )
     if names.null_count:
@@ -187,6 +186,6 @@ def _number_name(number: Decimal | float) -> bytes | None:
 
 def _nobody(source: str, column: str) -> DataError:
     return DataError(
-        f"{printable(source)}: {printable(column)!r}: a row names no person (null, NaN or empty): "
+        f"{source}: {column!r}: a row names no person (null, NaN or empty): "
         "give every row a person, or remove the rows without one"
     )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from labeldp_compile.column_names import columns_of
 from labeldp_compile.ledger.entries import next_entry
+from labeldp_compile.tabular.formats import columns_of
 from tests.ledger.conftest import BOTH_STORES
 
 

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.client_key import UserConfig
 from labeldp_compile.ledger.postgres.store import configured
 from labeldp_compile.ledger_url import Url
-from labeldp_compile.user_config import UserConfig
 from tests.cli.test_cli import labeldp
 from tests.ledger.test_ledger_urls import SPEC
 

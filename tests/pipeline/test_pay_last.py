@@ -341,7 +341,7 @@ def test_the_file_confirms_no_guess_of_the_labels(unledgered):
     """It knows the data by name, size and time; only the counts are computed from labels."""
     facts = json.loads(unledgered.stop_before_solving())
     assert set(facts["data"]) == {"name", "size", "modified_ns"}
-    histogram = {"question_sha256", "epsilon", "rows", "counts", "scale", "groups"}
+    histogram = {"question_sha256", "epsilon", "sizes", "levels"}
     assert set(facts) == {"format_version", "data"} | histogram
 
 

@@ -14,15 +14,21 @@ from labeldp_compile.cli.options import (
     budget_option,
     overwrite_option,
     prepared_option,
+    require_prepared_rows,
 )
 from labeldp_compile.cli.output import say, tell
-from labeldp_compile.column_names import key_of
 from labeldp_compile.errors import InputError
+from labeldp_compile.export.sql.databases import (
+    BigQuery,
+    DuckDb,
+    Postgres,
+    Snowflake,
+    Spark,
+    Sqlite,
+)
 from labeldp_compile.export.sql.dialect import Dialect
-from labeldp_compile.export.sql.functions import BigQuery, DuckDb, Postgres
-from labeldp_compile.export.sql.queries import Snowflake, Spark, Sqlite
 from labeldp_compile.export.sql.script import ID_TYPES, plain_name, require_name, sql_of
-from labeldp_compile.row_requirements import require_prepared_rows
+from labeldp_compile.tabular.formats import key_of
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:

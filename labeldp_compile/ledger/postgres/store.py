@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.client_key import UserConfig, user_config
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.postgres.schema import PostgresRows
 from labeldp_compile.ledger.postgres.session import (
@@ -26,7 +27,6 @@ from labeldp_compile.ledger.postgres.session import (
 )
 from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
 from labeldp_compile.ledger_url import Url
-from labeldp_compile.user_config import UserConfig, user_config
 
 _ATTEMPTS = 20  # of a transaction that writers disturb who do not wait for their turn
 _SECONDS_TO_SETTLE = 30.0  # for a server that went away in the middle of a commit

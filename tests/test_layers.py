@@ -172,7 +172,6 @@ OF_SCRIPTS = {
     "tests/fuzz/test_random_specs.py": "benchmarks.random_specs",
     "tests/hostile/test_budgets.py": "benchmarks.hostile",
     "tests/test_house.py": "benchmarks.house",
-    "tests/training/test_add_remove.py": "benchmarks.training_studies",
     "tests/training/test_gradient_audit.py": "benchmarks.gradient_audit",
     "tests/training/test_release_audit.py": "benchmarks.one_release_audit",
     "tests/training/test_rivals.py": "benchmarks.training_studies",

@@ -121,17 +121,10 @@ def test_partition_is_a_gaussian_of_so_many_epochs():
     assert epsilon(5.0, plan, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
 
 
-def test_losing_amplification_costs_noise():
-    secret, public = calibrate(1.0, mnist(), 1e-5), calibrate(1.0, mnist("public"), 1e-5)
-    partition = calibrate(1.0, mnist("partition"), 1e-5)
-    assert secret * 5 < partition < public
-
-
 @pytest.mark.parametrize(
     ("target", "delta", "message"),
     [
         (0.0, 1e-5, "ε must be positive"),
-        (math.nan, 1e-5, "ε must be positive"),
         (1.0, 0.0, "δ must be between"),
         (1e-9, 1e-30, "too small: no noise multiplier"),
     ],
@@ -140,19 +133,3 @@ def test_losing_amplification_costs_noise():
 def test_impossible_targets(target, delta, message, batches):
     with pytest.raises(ValueError, match=message):
         calibrate(target, NoisePlan(100, 10, 1, 100, batches), delta)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((10, 11, 1, 11), "a plan needs"),
-        ((10, 0, 1, 5), "a plan needs"),
-        ((10, 5, 1, 4), "a plan needs"),
-        ((10, 5, 1, 11), "a plan needs"),
-        ((10, 5, 0, 5), "a plan needs"),
-        ((9, 5, 1, 5, ""), "must be secret, public or partition"),
-    ],
-)
-def test_plans_that_do_not_fit(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        NoisePlan(*arguments)

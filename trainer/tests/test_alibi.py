@@ -72,10 +72,3 @@ def test_a_run_and_its_repetition(tmp_path, drawn):
     again = run(tmp_path, f"kind: alibi, epsilon: {EPSILON}", resume=True)
     assert len(drawn) == 1
     jax.tree.map(np.testing.assert_array_equal, result.params, again.params)
-
-
-def test_a_uniform_prior_gives_fixed_soft_labels(tmp_path):
-    write_problem(tmp_path, 600)
-    result = run(tmp_path, "kind: alibi, epsilon: 60, prior: uniform")
-    assert result.metrics["test_accuracy"] > 0.5
-    assert statement(result.folder)["details"]["prior"] == "uniform"

@@ -3,7 +3,7 @@
 import pytest
 from labeldp_trainer import ConfigError, parse_config
 
-from trainer.tests.central_helpers import CONFIG, REGRESSION, with_method
+from trainer.tests.central_helpers import REGRESSION, with_method
 
 DP_SGD = "kind: dp_sgd, epsilon: 1, delta: 1e-5"
 PRO = "kind: labeldp_pro, epsilon: 1, delta: 1e-5"
@@ -25,31 +25,17 @@ def test_defaults():
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
-        ("kind: dp_sgd, delta: 1e-5", "t.yaml:7: method.epsilon: this key is missing"),
-        ("kind: dp_sgd, epsilon: 0, delta: 1e-5", "method.epsilon: expected greater than 0"),
-        ("kind: dp_sgd, epsilon: 1, delta: 1", "method.delta: expected less than 1"),
         ("kind: dp_sgd, epsilon: 1, delta: 9e-301", "delta: must be at least 1e-300"),
-        ("kind: dp_sgd, epsilon: 1, delta: 0", "method.delta: expected greater than 0"),
-        (f"{DP_SGD}, denoiser: noop", "method.denoiser: unknown key"),
-        (f"{DP_SGD}, clip_nrm: 1", "method.clip_nrm: unknown key; did you mean 'clip_norm'?"),
         (f"{DP_SGD}, batches: partition, max_batch: 64", "all have the same size"),
-        (f"{DP_SGD}, radius_floor: 0.1", "radius_floor needs clipping: label_free"),
-        (f"{DP_SGD}, user_column: user", "give both or neither"),
         (f"{DP_SGD}, user_column: colour, max_examples_per_user: 2", "is the label"),
         (f"{DP_SGD}, label_range: [0, 1]", "method.label_range: is for regression"),
-        (f"{PRO}", "t.yaml:7: method.denoiser: this key is missing"),
         (f"{PRO}, denoiser: self_conv, batches: secret", "cannot be secret because"),
-        (f"{PRO}, denoiser: alt_con", "'alt_con' is unknown; did you mean 'alt_conv'?"),
-        (f"{PRO}, denoiser: self_conv, hull_units: 8", "hull_units needs denoiser: alt_conv"),
         (f"{PRO}, denoiser: self_span, smoothing: 0.5", "need denoiser: self_conv or alt_conv"),
-        (f"{PRO}, denoiser: noop, projection: gram", "have no effect with denoiser: noop"),
         (
             f"{PRO}, denoiser: alt_conv, clipping: label_free, clip_hull: true",
             "scales the hull itself",
         ),
-        (f"{PRO}, denoiser: alt_conv, smoothing: 1.5", "method.smoothing: expected less than or"),
         (f"{DP_SGD}, clip_norm: 1e-40", "method.clip_norm: expected greater than or equal to"),
-        (f"{DP_SGD}, clip_norm: 1e39", "method.clip_norm: expected less than or equal to"),
     ],
 )
 def test_one_message(method, expected):
@@ -62,17 +48,7 @@ def test_one_message(method, expected):
     ("method", "loss", "expected"),
     [
         (f"{DP_SGD}, clipping: label_free", "squared", "method.label_range: label-free clipping"),
-        (
-            f"{PRO}, denoiser: alt_conv",
-            "squared",
-            "give the smallest and largest label, [low, high]",
-        ),
         (f"{DP_SGD}, label_range: [0, 9]", "squared", "needs clipping: label_free or a deno"),
-        (
-            f"{DP_SGD}, clipping: label_free, label_range: [9, 0]",
-            "squared",
-            "the first number must be smaller than the second",
-        ),
         (
             f"{DP_SGD}, clipping: label_free, label_range: [0, 9]",
             "absolute",
@@ -85,8 +61,3 @@ def test_regression_needs_a_range(method, loss, expected):
     with pytest.raises(ConfigError) as error:
         parse_config(text, "t.yaml")
     assert expected in str(error.value)
-
-
-def test_absolute_loss_without_a_range():
-    assert parse_config(REGRESSION.replace("loss: squared", "loss: absolute"))
-    assert parse_config(CONFIG)

@@ -5,14 +5,13 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 import pytest
-from labeldp_trainer import ConfigError, DataError, FeatureShape, parse_config, training
+from labeldp_trainer import ConfigError, FeatureShape, parse_config, training
 from labeldp_trainer.data import DataPart, Dataset, Task
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.central import make_problem
-from labeldp_trainer.methods.method import Setting, user_rows
+from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import Linear
 
 from trainer.tests.central_helpers import REGRESSION, with_method
@@ -85,29 +84,6 @@ def test_with_standard_clipping_predictions_are_clamped_to_the_range(loss):
         assert high < 1e-6
         assert low > 0.1
         assert (high < -0.1) is inside  # at the end itself the slope is 0
-
-
-def test_rows_of_users_are_chosen_without_labels():
-    users = np.array(["a", "b", "a", "c", "a", "b"])
-    text = with_method(
-        "kind: dp_sgd, epsilon: 8, delta: 1e-5, user_column: user, max_examples_per_user: 2"
-    )
-    loaded = parse_config(text)
-    groups = user_rows(loaded, DataPart(None, 6, {"user": users}, "train"))
-    assert groups.rows.shape == (3, 2)
-    for user, rows, present in zip("abc", groups.rows, groups.present, strict=True):
-        assert set(users[rows]) == {user}
-        assert present.sum() == min(2, (users == user).sum())
-        assert len(set(rows[present])) == present.sum()
-    assert groups.present.sum() == 5
-    wide = user_rows(
-        parse_config(text.replace("user: 2", "user: 99")),
-        DataPart(None, 6, {"user": users}, "train"),
-    )
-    assert wide.rows.shape == (3, 3)  # nobody has more
-    for missing in (pa.array(["a", None]), np.array([1.0, np.nan])):
-        with pytest.raises(DataError, match="names no person"):
-            user_rows(loaded, DataPart(None, 2, {"user": missing}, "train"))
 
 
 def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path):

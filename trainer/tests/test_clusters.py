@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from labeldp_trainer import DataError
 from labeldp_trainer.methods.published import clusters
-from labeldp_trainer.methods.published.clusters import k_means, principal_components
+from labeldp_trainer.methods.published.clusters import k_means
 
 from labeldp_compile.prior import discrete_laplace
 from trainer.tests.label_method_helpers import (
@@ -30,14 +30,6 @@ def test_k_means_finds_what_is_apart():
     np.testing.assert_array_equal(found, k_means(points, 3, seed=4))
     same = k_means(np.ones((5, 2)), 4, seed=0)  # fewer different points than clusters
     assert len(set(same.tolist())) == 1
-
-
-def test_principal_components_are_those_of_the_svd():
-    points = np.random.default_rng(1).normal(size=(50, 6)) * np.arange(1, 7)
-    found = principal_components(points, 2)
-    left, values, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    np.testing.assert_allclose(np.abs(found), np.abs(left[:, :2] * values[:2]), rtol=1e-8)
-    assert principal_components(points, 6) is points
 
 
 @pytest.fixture

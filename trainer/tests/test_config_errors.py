@@ -3,7 +3,7 @@
 import pytest
 from labeldp_trainer import ConfigError, parse_config
 
-from trainer.tests.trainer_helpers import CLASSES, CONFIG
+from trainer.tests.trainer_helpers import CONFIG
 
 PRIVATE = "method: {kind: none}", "method: {kind: privatized, %s}"
 
@@ -18,47 +18,24 @@ def message(text):
     ("old", "new", "expected"),
     [
         ("epochs: 3", "epoch: 3", "t.yaml:15: training.epoch: unknown key; did you mean 'epochs'?"),
-        ("version: 1\n", "", "t.yaml:2: version: this key is missing"),
         ("kind: none", "kind: magic", "t.yaml:13: method.kind: 'magic' is unknown; expected"),
-        ("kind: none", "kind: privatised", "did you mean 'privatized'?"),
         ("{kind: none}", "{}", "t.yaml:13: method: the key 'kind' is missing"),
         ("0.02", "fast", "t.yaml:14: optimizer.learning_rate: expected a number"),
-        ("0.02", "-1", "learning_rate: expected greater than 0"),
-        ("0.02", ".inf", "learning_rate: expected a finite number"),
         ("[8]", "[0]", "t.yaml:11: model.hidden.0: expected greater than or equal to 1"),
         ("[a, b]", "[a, a]", "t.yaml:4: data: a feature column is listed twice"),
         ("[a, b]", "[a, y]", "the label 'y' is also a feature"),
-        (
-            "label: y",
-            "label: y\n  classes: [x]",
-            "t.yaml:9: data.classes: expected a list of labels",
-        ),
-        ("label: y", "label: y\n  classes: [x, null]", "data.classes: expected a list of labels"),
-        ("label: y", "label: y\n  classes: 1", "data.classes: expected a list of labels"),
         ("label: y", "label: y\n  classes: true", "data.classes: expected a list of labels"),
         (
             "label: y",
             "label: y\n  classes: 3",
             "t.yaml:9: data.classes: classes need loss: cross_entropy",
         ),
-        ("loss: squared", "loss: square", "t.yaml:12: loss: 'square' is unknown; did you mean"),
         ("name: small", "name: ../small", "t.yaml:3: name: expected letters, digits"),
         ("name: small", "name: small\nname: x", "t.yaml:4: the key 'name' is given twice"),
-        ("name: small", "name: [", "not valid YAML"),
-        ("seed", "seed", None),
     ],
 )
 def test_one_message(old, new, expected):
-    if expected is None:
-        parse_config(CONFIG)
-    else:
-        assert expected in message(CONFIG.replace(old, new, 1))
-
-
-def test_unknown_method_lists_the_known_ones():
-    text = message(CONFIG.replace("kind: none", "kind: magic"))
-    assert "none" in text
-    assert "privatized" in text
+    assert expected in message(CONFIG.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
@@ -85,12 +62,6 @@ def test_unknown_method_lists_the_known_ones():
 )
 def test_privatized_options(options, expected):
     assert expected in message(CONFIG.replace(PRIVATE[0], PRIVATE[1] % options))
-
-
-def test_debiased_needs_the_artifact():
-    options = "certificate: y, private_column: b, debiased: true"
-    text = CLASSES.replace(PRIVATE[0], PRIVATE[1] % options)
-    assert "debiased needs artifact" in message(text)
 
 
 def test_a_config_is_a_mapping():

@@ -1,20 +1,17 @@
 """CSV tables: no type is inferred, so that no label decides how another is read."""
 
 import csv
-import hashlib
 import io
 import random
 from pathlib import Path
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime import Key
-from labeldp_trainer import DataError, InputError, parse_config
-from labeldp_trainer.cli import train_command
+from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.data import Task, load_data
 from labeldp_trainer.data.labels import Cells, places
 from labeldp_trainer.data.table import feature_numbers
@@ -24,7 +21,6 @@ from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import build_model
 
 from labeldp_compile.cli import main
-from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
 from trainer.tests.trainer_helpers import (
     CATEGORIES,
     CLASSES,
@@ -32,7 +28,6 @@ from trainer.tests.trainer_helpers import (
     INTEGERS,
     table,
     write_artifact,
-    write_config,
 )
 
 ROWS = 80
@@ -118,24 +113,6 @@ def test_a_column_is_accepted_or_refused_in_one_sentence(tmp_path):
     assert len(said) == 1
 
 
-def test_the_command_says_no_more_than_that(tmp_path):
-    """Exit code and message are the same whatever the label is that is refused."""
-    seen = set()
-    model = "kind: mlp, hidden: [8], embedding: 2", "kind: linear"
-    for number, cell in enumerate(["nan", b"\xff", "1e400"]):
-        write(tmp_path, with_odd("y", 5 + number, cell))
-        write_config(tmp_path, TRAIN.replace(*model))
-        before = sorted(tmp_path.rglob("*"))
-        result = CliRunner().invoke(
-            train_command, [str(tmp_path / "train.yaml"), "-o", str(tmp_path / "run")]
-        )
-        assert sorted(tmp_path.rglob("*")) == before
-        seen.add((result.exit_code, result.output))
-    assert seen == {
-        (2, f"labeldp: {tmp_path}/train.csv: 'y' has labels that are missing, NaN or infinite\n")
-    }
-
-
 def cells(*values):
     return Cells(pa.array(values, pa.large_string()))
 
@@ -219,98 +196,3 @@ def test_a_keyed_run_draws_what_randomize_draws(tmp_path, spec, base, column):
         answers.append(np.delete(private, 41))
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])
-
-
-def test_private_labels_of_a_csv_file_are_outputs(tmp_path):
-    write_artifact(tmp_path, CATEGORIES)
-    method = "{kind: privatized, artifact: colours.onnx, unnoted: true, private_column: colour%s}"
-    text = COLOURS.replace("{kind: none}", method)
-    write(tmp_path, columns())
-    plain = np.asarray(built(tmp_path, text % "").arrays[1])
-    _, codes, numbers = built(tmp_path, text % ", debiased: true").arrays
-    soft = np.asarray(numbers)[np.asarray(codes)]
-    np.testing.assert_array_equal(soft.argmax(axis=1), plain)
-    write(tmp_path, with_odd("colour", 3, "orange"))
-    for debiased in ("", ", debiased: true"):
-        doubts = built(tmp_path, text % debiased).statement.details["doubts"]
-        assert doubts[1] == "can hardly be private labels of colours"
-
-
-def test_users_and_ids_of_a_csv_file(tmp_path):
-    """An id is its text; a user who is a number is one user, however it is written."""
-    write_artifact(tmp_path)
-    Key.create(tmp_path / "key.json")
-    users = ", user_column: user, max_examples_per_user: 1}"
-    text = TRAIN.replace("{kind: none}", KEYED.replace("}", users) % "numbers")
-    data = columns() | {"user": ["1", "2", "01", "1.0"] * (ROWS // 4)}
-    text = text.replace("batch_size: 50", "batch_size: 2")
-    write(tmp_path, data)
-    assert built(tmp_path, text).statement.details["labels"] == 2
-    for name, message in (("user", "names no person"), ("id", "null")):
-        write(tmp_path, data | {name: ["", *data[name][1:]]})
-        with pytest.raises(DataError, match=message):
-            built(tmp_path, text.replace(users, "}") if name == "id" else text)
-
-
-def test_clusters_take_cells_and_declared_numbers(tmp_path):
-    """An odd label of a CSV file becomes a label of the domain; declared text is refused."""
-    method = (
-        "{kind: clusters, k: 1, epsilon_prior: 30, epsilon: 30, domain: {kind: integer, min: 0, "
-        "max: 9}, mechanism: {kind: randomized_response}}"
-    )
-    text = TRAIN.replace("{kind: none}", method)
-    expected = [int(y) for y in columns()["y"]]
-    for row, (cell, label) in enumerate([("x", 0), ("", 0), ("7.0", 7), ("1e9", 9), (b"\xff", 0)]):
-        write(tmp_path, with_odd("y", row, cell))
-        kept = built(tmp_path, text).keep  # at ε = 30 it is the label itself, but for 10^-12
-        expected_here = [label if i == row else y for i, y in enumerate(expected)]
-        assert kept["private_labels"].tolist() == expected_here
-    names = pa.array(columns()["y"])
-    pq.write_table(table(ROWS, 0).set_column(3, "y", names), tmp_path / "train.parquet")
-    with pytest.raises(DataError, match="declared to hold text: numbers are needed"):
-        built(tmp_path, text.replace("train.csv", "train.parquet"))
-
-
-def test_folders_and_other_delimiters_give_the_same_arrays(tmp_path):
-    write(tmp_path, columns())
-    expected = built(tmp_path, TRAIN).arrays
-    lines = (tmp_path / "train.csv").read_bytes().splitlines(keepends=True)
-    (tmp_path / "parts").mkdir()
-    for i in range(2):
-        rows = lines[1 + i * 40 : 41 + i * 40]
-        (tmp_path / "parts" / f"part-{i}.csv").write_bytes(b"".join([lines[0], *rows]))
-    (tmp_path / "parts" / "_SUCCESS").touch()
-    text = (tmp_path / "train.csv").read_text().replace(",", ";")
-    (tmp_path / "semi.csv").write_text(text)
-    (tmp_path / "comma.csv").write_text(text.replace(".", ","))
-    semi = '\n  delimiter: ";"'
-    for data in ("parts", "semi.csv" + semi, "comma.csv" + semi + "\n  decimal: ','"):
-        found = built(tmp_path, TRAIN.replace("train: train.csv", f"train: {data}")).arrays
-        jax.tree.map(np.testing.assert_array_equal, found, expected)
-    with pytest.raises(DataError, match="--delimiter ';'"):
-        built(tmp_path, TRAIN.replace("train: train.csv", "train: semi.csv"))
-
-
-def test_a_note_of_another_artifact_is_refused(tmp_path):
-    write_artifact(tmp_path, CATEGORIES)
-    text = CLASSES.replace("  test: test.csv\n", "").replace("  test: test.parquet\n", "")
-    private = text.replace(
-        "{kind: none}",
-        "{kind: privatized, artifact: colours.onnx, unnoted: true, private_column: colour}",
-    )
-    here = text.replace(
-        "{kind: none}", "{kind: privatized, artifact: colours.onnx, column: colour}"
-    )
-    own = hashlib.sha256((tmp_path / "colours.onnx").read_bytes()).hexdigest()
-    for sha256, said in ((own, None), ("0" * 64, "another artifact made the private labels")):
-        note = write_note({"colour": Provenance(sha256, 1.0)})
-        pq.write_table(
-            table(ROWS, 0).replace_schema_metadata({KEY: note}), tmp_path / "train.parquet"
-        )
-        if said is None:
-            built(tmp_path, private)
-        else:
-            with pytest.raises(InputError, match=said):
-                built(tmp_path, private)
-        with pytest.raises(InputError, match="already holds private labels"):
-            built(tmp_path, here)

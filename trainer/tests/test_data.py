@@ -79,36 +79,11 @@ def test_types_of_categories_may_differ(tmp_path, column):
     assert load(tmp_path).test.features["categorical"][:, 0].tolist() == [3, 1, 0]
 
 
-def test_a_constant_feature_is_zero(tmp_path):
-    write_tables(tmp_path)
-    with_column(tmp_path, "a", [7.0] * 5)
-    assert not load(tmp_path).train.features["numeric"][:, 0].any()
-
-
-def test_missing_files_and_columns(tmp_path):
-    assert error(tmp_path) == "/train.parquet: does not exist"
-    write_tables(tmp_path)
-    assert error(tmp_path, CONFIG.replace("[c]", "[color]")) == (
-        "/train.parquet: has no column 'color'; did you mean 'colour'?"
-    )
-    (tmp_path / "train.parquet").write_bytes(b"PAR1 nonsense")
-    assert "not a Parquet file" in error(tmp_path)
-
-
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])
 def test_features_that_are_no_number(tmp_path, bad):
     write_tables(tmp_path)
     with_column(tmp_path, "a", [1.0, bad, 2.0])
     assert "1 of 3 rows have no finite number in the feature 'a'" in error(tmp_path)
-
-
-def test_text_as_number_and_fractions_as_category(tmp_path):
-    write_tables(tmp_path)
-    with_column(tmp_path, "a", ["x", "y"])
-    assert "the numeric column 'a' holds string; list it under categorical" in error(tmp_path)
-    with_column(tmp_path, "c", [0.5, 1.5])
-    said = error(tmp_path)
-    assert "the categorical column 'c' holds double" in said and "under numeric" in said
 
 
 def test_labels_without_a_class_are_not_quoted():

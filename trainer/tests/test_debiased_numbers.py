@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_learn.inversion import debiased_values, likeliest_shares
@@ -80,12 +79,6 @@ def test_the_likeliest_shares_explain_the_outputs():
     np.testing.assert_allclose(found, shares, atol=1e-6)
 
 
-def test_what_the_outputs_leave_open_is_as_it_was_assumed():
-    matrix = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8], [0.2, 0.8]])
-    found = likeliest_shares(matrix, [560, 440], np.array([0.3, 0.1, 0.3, 0.3]))
-    np.testing.assert_allclose(found, [0.45, 0.15, 0.2, 0.2], atol=1e-6)
-
-
 def run(directory, method, name="run"):
     config = CLOSED.replace("method: {kind: none}", f"method: {method}")
     return train(parse_config(config, "config", directory), directory / name)
@@ -114,12 +107,3 @@ def test_what_no_training_undoes_is_said(tmp_path):
     result = run(tmp_path, "{kind: privatized, artifact: numbers.onnx}")
     (note,) = result.notes
     assert "off by" in note and "% of the labels' standard deviation" in note
-
-
-def test_labels_that_the_artifact_never_outputs(tmp_path):
-    prepared(tmp_path, RR, 50)
-    strange = table(50, 0).append_column("z", pa.array([77] * 50))
-    pq.write_table(strange, tmp_path / "train.parquet")
-    method = "{kind: privatized, artifact: numbers.onnx, unnoted: true, private_column: z}"
-    doubts = run(tmp_path, method).statement.details["doubts"]
-    assert doubts[1] == "can hardly be private labels of numbers"

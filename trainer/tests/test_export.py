@@ -150,18 +150,6 @@ def test_classes_and_any_number_of_rows(place, classes):
     np.testing.assert_allclose(np.concatenate(one_by_one), everything, atol=1e-6)
 
 
-def test_counts_have_positive_predictions(place):
-    session = require_same(trained(place, TABLE, loss="poisson"))
-    assert (session.run(None, feeds_of(50))[0] > 0).all()
-
-
-def test_a_text_that_training_did_not_have_is_like_a_missing_one(place):
-    session = require_same(trained(place, TABLE))
-    feeds = feeds_of(3) | {"c": np.array(["", "never seen", "\N{SNOWMAN}"], dtype=object)}
-    feeds |= {"a": np.zeros(3), "b": np.zeros(3)}
-    assert len(set(session.run(None, feeds)[0].tolist())) == 1
-
-
 def test_the_statement_is_in_the_metadata(place):
     model = onnx.load_from_string(onnx_model(trained(place, TABLE)))
     found = {prop.key: prop.value for prop in model.metadata_props}
@@ -179,46 +167,3 @@ def test_a_model_that_differs_is_refused(place):
     model = onnx_model(dataclasses.replace(found, params=larger))
     with pytest.raises(DataError, match=r"differs from the trained one by 0\.0[01].*nothing"):
         check(found, model)
-
-
-@pytest.mark.parametrize(
-    ("renamed", "reason"),
-    [
-        ("prediction", "is named 'prediction'; a model input cannot have this name"),
-        ("a\n\x1b[2J", None),
-    ],
-)
-def test_names_of_columns_are_names_of_inputs(place, renamed, reason):
-    some = pq.read_table(place / "t.parquet")
-    names = [renamed if name == "a" else name for name in some.column_names]
-    pq.write_table(some.rename_columns(names), place / "renamed.parquet")
-    data = TABLE.replace("t.parquet", "renamed.parquet").replace(
-        "[a, b]", f"[{json.dumps(renamed)}]"
-    )
-    found = trained(place, data)
-    if reason is None:
-        assert [i.name for i in require_same(found).get_inputs()] == [renamed, "c"]
-    else:
-        with pytest.raises(DataError, match=reason):
-            onnx_model(found)
-
-
-def test_columns_called_like_nodes(place):
-    some = pq.read_table(place / "t.parquet")
-    names = ["MatMul_1", "constant_0", *some.column_names[2:]]
-    pq.write_table(some.rename_columns(names), place / "nodes.parquet")
-    require_same(
-        trained(place, TABLE.replace("t.", "nodes.").replace("a, b", ", ".join(names[:2])))
-    )
-
-
-def test_rows_to_check_on_can_be_named(place):
-    found = trained(place, TABLE)
-    model = onnx_model(found)
-    (place / "t.parquet").rename(place / "moved.parquet")
-    try:
-        with pytest.raises(DataError, match=r"t\.parquet: is missing; use --data FILE"):
-            check(found, model)
-        assert check(found, model, place / "moved.parquet").rows == ROWS
-    finally:
-        (place / "moved.parquet").rename(place / "t.parquet")

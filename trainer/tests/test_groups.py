@@ -8,10 +8,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_runtime import Key, Randomizer
+from labeldp_runtime import Randomizer
 from labeldp_trainer import RunFolderError, parse_config, train
 from labeldp_trainer.cli import train_command
-from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.corrections import corrected, debiased_numbers
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
@@ -29,18 +28,6 @@ privacy: {epsilon: 3.0}
 prior: {kind: public, data: train.parquet}
 mechanism: {kind: randomized_response}
 groups: {columns: [{column: c, values: [u, v]}, {column: age, bands: [18, 65]}]}
-"""
-CLASSES = """
-version: 1
-name: grouped
-goal: labels
-label: {column: colour, domain: {kind: categorical, values: [red, green, blue]},
-        out_of_domain: {default: red}}
-loss: zero_one
-privacy: {epsilon: 1.0}
-prior: {kind: public, data: train.parquet}
-mechanism: {kind: randomized_response}
-groups: {column: c, values: [u, v]}
 """
 CLOSED = "".join(
     line + "\n"
@@ -136,16 +123,6 @@ def test_text_files_have_the_same_groups(tmp_path):
     assert kept(tmp_path)["table_of_row"].tolist() == expected_tables(artifact, rows(2_000, 0))
 
 
-def test_a_key_repeats_the_labels_of_every_group(tmp_path):
-    prepared(tmp_path, BINS, 300)
-    Key.create(tmp_path / "labels.key")
-    method = FIT.replace("}", ", key: labels.key, id_column: id}")
-    for output in ("a", "b"):
-        run(tmp_path, method, output=output)
-    first, second = (kept(tmp_path, output)["private_labels"] for output in ("a", "b"))
-    np.testing.assert_array_equal(first, second)
-
-
 def test_labels_that_are_private_already_are_debiased_by_the_same_tables(tmp_path):
     """The true labels may be gone; the parameters are those of the run that randomized."""
     prepared(tmp_path)
@@ -216,14 +193,6 @@ def test_classes_are_debiased_by_their_own_table(three):
     assert not are_outputs
 
 
-def test_a_run_of_classes(tmp_path):
-    prepared(tmp_path, CLASSES)
-    base = CLOSED.replace("label: y", "label: colour").replace("squared", "cross_entropy")
-    result = run(tmp_path, base=base)
-    assert result.metrics["test_accuracy"] > 0.6
-    assert result.statement.details["debiased"] is True
-
-
 def test_a_resumed_run_needs_the_same_groups(tmp_path):
     prepared(tmp_path, BINS, 300)
     base = CLOSED
@@ -236,39 +205,3 @@ def test_a_resumed_run_needs_the_same_groups(tmp_path):
     pq.write_table(other.set_column(3, "age", pa.array(ages)), tmp_path / "train.parquet")
     with pytest.raises(RunFolderError, match="the run was started with other groups"):
         run(tmp_path, base=base, resume=True)
-
-
-def test_what_is_refused_before_anything_is_read(tmp_path):
-    prepared(tmp_path, CLASSES.replace("randomized_response", "rr_top_k, k: 2"), 300)
-    base = CLOSED.replace("label: y", "label: colour").replace("squared", "cross_entropy")
-    (tmp_path / "train.parquet").unlink()
-    text = base.replace("method: {kind: none}", f"method: {FIT}")
-    message = refused(tmp_path, text)
-    assert "grouped.onnx: group 'u': has 2 outputs for 3 labels" in message
-    own = CLOSED.replace("label: y", "label: c").replace("categorical: [c]", "categorical: []")
-    own = own.replace("method: {kind: none}", f"method: {FIT}")
-    assert "a label cannot be its own group" in refused(tmp_path, own)
-    idx = "data: {kind: idx, train: {images: a, labels: b}}\n"
-    head, tail = text.split("data:\n")[0], text[text.index("loss:") :]
-    message = refused(tmp_path, head + idx + "representation: {kind: pca}\n" + tail)
-    assert "idx files have none" in message
-
-
-def test_a_declared_type_that_holds_no_groups(tmp_path):
-    prepared(tmp_path, BINS, 300)
-    table = rows(300, 0)
-    pq.write_table(table.set_column(3, "age", pa.array(["x"] * 300)), tmp_path / "train.parquet")
-    text = CLOSED.replace("method: {kind: none}", f"method: {FIT}")
-    assert "the group column 'age'" in refused(tmp_path, text)
-
-
-def test_columns_of_a_certificate_alone_are_not_needed(tmp_path):
-    """Labels that stay as they are need no groups; ε is the certificate's."""
-    prepared(tmp_path, BINS, 300)
-    text = CONFIG.replace(
-        "method: {kind: none}",
-        "method: {kind: privatized, unnoted: true, private_column: y, "
-        "certificate: grouped.certificate.json}",
-    )
-    builder = open_method(parse_config(text, "config", tmp_path))
-    assert builder.columns == ("y",)

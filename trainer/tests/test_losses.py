@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-import pytest
 from labeldp_trainer.config.model import OptimizerConfig
 from labeldp_trainer.data import Task
 from labeldp_trainer.losses import Loss
@@ -51,22 +49,6 @@ def test_soft_labels_agree_with_classes():
     np.testing.assert_allclose(hard, expected, rtol=1e-5)
     accuracy = loss.metrics(logits, classes)["accuracy"]
     np.testing.assert_array_equal(accuracy, np.argmax(logits, 1) == np.array(classes))
-
-
-@pytest.mark.parametrize("kind", ["sgd", "momentum", "adam", "rmsprop"])
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
-def test_optimizers_descend(kind, schedule):
-    config = OptimizerConfig(kind=kind, learning_rate=0.05, schedule=schedule)
-    optimizer = build_optimizer(config, 200)
-    w = jnp.array([1.0, -2.0])
-    state = optimizer.init(w)
-
-    def step(_, carry):
-        updates, state = optimizer.update(carry[0], carry[1], carry[0])
-        return optax.apply_updates(carry[0], updates), state
-
-    w, _ = jax.lax.fori_loop(0, 200, step, (w, state))
-    assert np.abs(w).max() < 0.1
 
 
 def test_l2_acts_on_weights_only_and_in_front_of_the_optimizer():

@@ -1,30 +1,21 @@
 """Multi-stage training: every label once, on the disk before it is used, better than one stage."""
 
-import os
-import sys
-
 import jax
 import numpy as np
 import pytest
 from labeldp_trainer import RunFolderError
-from labeldp_trainer.methods.published.label_noise import softmax, split
 from labeldp_trainer.run.program import Stages
 
-from trainer.tests.kills import HOLD, kill_behind
 from trainer.tests.label_method_helpers import (
     CONFIG,
-    config,
     kept,
     problem,
     run,
     statement,
     write_problem,
 )
-from trainer.tests.noise import words_from
 
 pytestmark = pytest.mark.slow
-
-THREE = "kind: lp_mst, epsilon: 1.5, stages: 3, fractions: [0.5, 0.3, 0.2]"
 
 
 def private_labels(folder):
@@ -63,20 +54,6 @@ def test_better_than_one_stage_and_every_label_once(tmp_path, drawn):
         assert text in said["statement"]
 
 
-def test_split_is_random_and_sees_no_label():
-    stages = split([5, 3, 2], 0)
-    assert np.bincount(stages).tolist() == [0, 5, 3, 2]
-    assert stages.tolist() == split([5, 3, 2], 0).tolist()
-    assert stages.tolist() != split([5, 3, 2], 1).tolist()
-
-
-def test_temperature():
-    logits = np.array([[0.0, 1.0, 3.0], [np.inf, 0.0, 0.0]], np.float32)
-    expected = np.exp([0.0, 2.0, 6.0]) / np.exp([0.0, 2.0, 6.0]).sum()
-    np.testing.assert_allclose(softmax(logits, 0.5)[0], expected)
-    assert np.isnan(softmax(logits, 0.5)[1]).any()  # and so a uniform prior
-
-
 def test_labels_are_stored_before_they_are_used(tmp_path, drawn, monkeypatch):
     write_problem(tmp_path, 600)
     create, failures = Stages.create, [KeyboardInterrupt]
@@ -111,47 +88,3 @@ def test_labels_are_stored_before_they_are_used(tmp_path, drawn, monkeypatch):
     with pytest.raises(RunFolderError, match=r"stages/2: is missing, so the run cannot resume"):
         run(tmp_path, method, resume=True)
     assert len(drawn) == 3
-
-
-DRIVER = f"""{HOLD}
-import sys
-import numpy as np
-from labeldp_trainer.cli import train_command
-from labeldp_trainer import randomize
-
-def words(*shape):
-    with open("drawn.txt", "a") as file:
-        file.write(f"{{shape[0]}}\\n")
-    return np.random.default_rng(shape[0]).integers(0, 2**64, shape, dtype=np.uint64)
-
-randomize.random_words = words
-hold("2", 12)
-train_command(sys.argv[1:])
-"""
-
-
-def test_kill_in_the_second_stage_and_resume(tmp_path):
-    write_problem(tmp_path, 600)
-    base = CONFIG.replace("epochs: 4", "epochs: 24, checkpoint_every: 4, early_stopping: {}")
-    (tmp_path / "train.yaml").write_text(config(THREE, base))
-    (tmp_path / "driver.py").write_text(DRIVER)
-    command = [sys.executable, "driver.py", "train.yaml", "-o", "cut", "--quiet"]
-    metrics = tmp_path / "cut" / "stages" / "2" / "metrics.jsonl"
-    kill_behind(6, metrics, command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, cwd=tmp_path)
-    assert not (tmp_path / "cut" / "stages" / "3").exists()
-    assert (tmp_path / "drawn.txt").read_text() == "300\n180\n"
-    drawn = []
-
-    def words(*shape):
-        drawn.append(shape[0])
-        return np.random.default_rng(shape[0]).integers(0, 2**64, shape, dtype=np.uint64)
-
-    with words_from(words):
-        cut = run(tmp_path, THREE, "cut", base, resume=True)
-        assert drawn == [120]  # with those of the killed process, each label once
-        whole = run(tmp_path, THREE, "whole", base)
-    assert drawn == [120, 300, 180, 120]
-    jax.tree.map(np.testing.assert_array_equal, cut.params, whole.params)
-    assert cut.metrics == whole.metrics
-    for ours, theirs in zip(private_labels(cut.folder), private_labels(whole.folder), strict=True):
-        np.testing.assert_array_equal(ours, theirs)

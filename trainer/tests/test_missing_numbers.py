@@ -1,7 +1,5 @@
 """Missing numbers and dates reach a model that takes them, as NaN; others refuse them."""
 
-import json
-
 import jax.numpy as jnp
 import numpy as np
 import onnxruntime
@@ -101,20 +99,6 @@ def test_an_infinite_number_is_refused(takes, tmp_path):
         load(tmp_path, columns=COLUMNS | {"n": [1e308, None, -1e308, 1.0, 2.5]})
 
 
-def test_a_column_may_be_missing_altogether(takes, tmp_path):
-    """A Parquet file declares the type null for a column that pandas found to be empty."""
-    _, data = load(tmp_path, columns=COLUMNS | {"n": pa.nulls(5)})
-    assert np.isnan(data.train.features["numeric"][:, 0]).all()
-
-
-def test_dates_of_which_none_can_be_read_are_refused(takes, tmp_path):
-    for cells in (["31.12.2024", "x", "", None, "NaT"], ["1/2/2024"] * 5):
-        with pytest.raises(DataError, match="5 of 5 rows have no date in the feature 'at'"):
-            load(tmp_path, columns=COLUMNS | {"at": cells})
-    _, data = load(tmp_path, columns=COLUMNS | {"at": pa.nulls(5, pa.date32())})
-    assert np.isnan(data.train.features["numeric"][:, 2:]).all()
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_other_models_refuse_them(tmp_path, suffix):
     with pytest.raises(DataError, match="3 of 5 rows have no finite number in the feature 'n'"):
@@ -122,34 +106,6 @@ def test_other_models_refuse_them(tmp_path, suffix):
     filled = COLUMNS | {"n": [1.0] * 5, "m": [1.0] * 5}
     with pytest.raises(DataError, match="2 of 5 rows have no date in the feature 'at'"):
         load(tmp_path, columns=filled)
-
-
-def test_encoder_files_say_it(takes, tmp_path):
-    _, data = load(tmp_path)
-    stated = stated_encoder(data.encoder)
-    assert stated["features"]["takes_missing_numbers"] is True
-    assert stated["features"]["dates"] == ["at"]
-    again = EncoderFile.model_validate(json.loads(json.dumps(stated))).features
-    assert again == data.encoder
-
-
-def test_large_numbers_keep_their_order(takes, tmp_path):
-    """Seconds since 1970: none are out of order, and those of different minutes stay apart."""
-    seconds = np.sort(np.random.default_rng(0).integers(1.6e9, 1.7e9, 5_000))
-    seconds[::50] = seconds[1::50] - 60
-    seconds = np.sort(seconds)
-    some = {
-        "y": seconds,
-        "n": seconds,
-        "m": seconds,
-        "c": ["u"] * 5_000,
-        "at": ["2024-01-01"] * 5_000,
-    }
-    _, data = load(tmp_path, columns=some)
-    steps = np.diff(data.train.features["numeric"][:, 0])
-    assert (steps >= 0).all() and (steps[np.diff(seconds) >= 60] > 0).all()
-    farthest = np.abs(seconds - data.encoder.means[0]).max()
-    assert (steps[np.diff(seconds) > farthest * 2**-23] > 0).all()
 
 
 class _Takes:

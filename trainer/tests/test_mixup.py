@@ -47,15 +47,3 @@ def test_against_mixed_soft_labels(tmp_path):
 
     expected = jax.grad(loss)(params)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), found, expected)
-
-
-def test_a_share_of_one_is_no_mixup(tmp_path):
-    write_problem(tmp_path, 200)
-    found, model, params, x, y = gradient(tmp_path, 1.0)
-
-    def loss(params):
-        logs = jax.nn.log_softmax(model.apply(params, jnp.asarray(x)))
-        return -logs[jnp.arange(len(y)), y].mean()
-
-    expected = jax.grad(loss)(params)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), found, expected)

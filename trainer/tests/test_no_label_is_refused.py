@@ -7,21 +7,26 @@ from trainer.tests.central_helpers import REGRESSION, run, with_method
 from trainer.tests.label_method_helpers import kept
 from trainer.tests.trainer_helpers import table
 
+
+def slow(method):
+    return pytest.param(method, marks=pytest.mark.slow)
+
+
 CLASSES = [
-    "kind: dp_sgd, epsilon: 8, delta: 1e-5",
-    "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, default: blue",
-    "kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 16",
-    "kind: pate, epsilon: 8, delta: 1e-5",
-    "kind: lp_mst, epsilon: 8",
+    slow("kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, default: blue"),
+    slow("kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 16"),
+    slow("kind: pate, epsilon: 8, delta: 1e-5"),
+    slow("kind: lp_mst, epsilon: 8"),
     "kind: alibi, epsilon: 8",
-    "kind: clusters, k: 2, epsilon: 8, epsilon_prior: 8",
+    slow("kind: clusters, k: 2, epsilon: 8, epsilon_prior: 8"),
 ]
 NUMBERS = [
-    "kind: dp_sgd, epsilon: 8, delta: 1e-5",
-    "kind: dp_sgd, epsilon: 8, delta: 1e-5, default: 4",
+    slow("kind: dp_sgd, epsilon: 8, delta: 1e-5, default: 4"),
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 8]",
-    "kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 16, "
-    "label_range: [0, 8]",
+    slow(
+        "kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 16, "
+        "label_range: [0, 8]"
+    ),
 ]
 
 
@@ -57,17 +62,14 @@ def test_no_class_is_refused(tmp_path, method):
     assert made == [made[0]] * 4
 
 
-@pytest.mark.parametrize("loss", ["squared", "poisson"])
 @pytest.mark.parametrize("method", NUMBERS)
-def test_no_number_is_refused(tmp_path, method, loss):
-    text = with_method(method, REGRESSION.replace("squared", loss))
-    if loss == "poisson":
-        text = text.replace(", scale: 4.5, offset: 4.5", "")
+def test_no_number_is_refused(tmp_path, method):
+    text = with_method(method, REGRESSION)
     made = []
-    for i, label in enumerate(["3", "", "nan", "1e39", "-inf", "seven"]):
+    for i, label in enumerate(["3", "", "1e39", "seven"]):
         (tmp_path / str(i)).mkdir()
         made.append(started(tmp_path / str(i), text, "y", label))
-    assert made == [made[0]] * 6
+    assert made == [made[0]] * 4
 
 
 def test_what_is_no_class_counts_as_the_default(tmp_path):

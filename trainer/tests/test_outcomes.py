@@ -1,8 +1,6 @@
 """Finished runs: the baselines in them, their predictions, their place in a table, their export."""
 
 import json
-import math
-import re
 import shutil
 
 import numpy as np
@@ -11,7 +9,6 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_trainer import load_params, parse_config, train
 from labeldp_trainer.data import FeatureShape, Task
 from labeldp_trainer.evaluation import area_under_curve, constant_metrics
@@ -20,7 +17,7 @@ from labeldp_trainer.models import build_model
 from labeldp_trainer.outcomes.runs import Run
 from labeldp_trainer.outcomes.runs_table import runs_text
 
-from labeldp_compile.cli import main
+from trainer.tests.command import labeldp
 from trainer.tests.trainer_helpers import (
     CLASSES,
     CONFIG,
@@ -48,15 +45,6 @@ def place(tmp_path_factory):
     for name, text in (("numbers", CONFIG), ("colours", COLOURS), ("private", PRIVATE)):
         train(parse_config(text, "t.yaml", directory), directory / "runs" / name)
     return directory
-
-
-def labeldp(*arguments, code=0):
-    result = CliRunner().invoke(main, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    if code:
-        assert result.stderr.startswith("labeldp: ") and result.stderr.count("\n") == 1
-        return result.stderr
-    return result.stdout
 
 
 def runs(*arguments):
@@ -92,44 +80,6 @@ def test_the_area_counts_pairs_of_rows():
     rare = Loss("cross_entropy", Task(("no", "yes")))
     assert constant_metrics(rare, targets)["auc"] == 0.5
     assert "auc" not in constant_metrics(rare, np.zeros(60, int))
-
-
-def test_a_run_of_two_classes_shows_what_accuracy_hides(tmp_path):
-    """A rare class: the accuracy is that of a constant, and log loss and AUC are not."""
-    random = np.random.default_rng(1)
-    for name in ("train", "test"):
-        x = random.normal(size=(800, 2)).astype(np.float32)
-        y = random.random(800) < 0.15 / (1 + np.exp(-2 * x[:, 0]))
-        np.savez(tmp_path / f"{name}.npz", x=x, y=y.astype(np.int64))
-    for name, kind in (("none", "linear"), ("other", "mlp, hidden: [4]")):
-        config = f"""
-version: 1
-name: {name}
-data: {{kind: npz, train: train.npz, test: test.npz, classes: 2}}
-model: {{kind: {kind}}}
-loss: cross_entropy
-method: {{kind: {"none" if name == "none" else "alibi, epsilon: 2"}}}
-optimizer: {{kind: adam, learning_rate: 0.05}}
-training: {{epochs: 3, batch_size: 100}}
-"""
-        (tmp_path / f"{name}.yaml").write_text(config, encoding="utf-8")
-        said = labeldp("train", tmp_path / f"{name}.yaml", "-o", tmp_path / "runs" / name)
-        assert "; log loss " in said and "; AUC " in said and ", 0.5 by a constant" in said
-    plain, private = runs(tmp_path / "runs")
-    assert plain["test"]["auc"] > 0.6 and plain["constant"]["auc"] == 0.5
-    assert private["no_privacy"] is None  # of the same model alone
-    header = labeldp("runs", tmp_path / "runs").splitlines()[1]
-    assert "log loss" in header and "AUC" in header
-    labeldp("report", tmp_path / "runs" / "none", "-o", tmp_path / "x.html")
-    page = (tmp_path / "x.html").read_text(encoding="utf-8")
-    assert "AUC on the test set" in page and "a constant has" in page
-
-
-def test_a_run_knows_what_a_constant_reaches(place):
-    result = json.loads((place / "runs" / "numbers" / "result.json").read_text())
-    y = table(200, 1)["y"].to_numpy()
-    assert result["baselines"]["constant"]["mse"] == pytest.approx(y.var())
-    assert result["test_mse"] < y.var()
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz"])
@@ -173,19 +123,6 @@ def test_the_test_metric_comes_out_again(place, tmp_path):
         assert archive["classes"].tolist() == ["red", "green", "blue"]
         assert archive["prediction"].tolist() == found["prediction"].to_pylist()
         np.testing.assert_array_equal(archive["probabilities"], shares)
-
-
-def test_a_folder_of_parts_becomes_a_folder(place, tmp_path):
-    (tmp_path / "in").mkdir()
-    for i in range(2):
-        pq.write_table(table(20, i), tmp_path / "in" / f"part-{i}.parquet")
-    labeldp("predict", place / "runs" / "numbers", tmp_path / "in", "-o", tmp_path / "out")
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "part-0.parquet",
-        "part-1.parquet",
-    ]
-    one = pq.read_table(tmp_path / "out" / "part-1.parquet")
-    assert one.num_rows == 20 and one.column_names[-1] == "prediction"
 
 
 def test_names_of_folders_are_features(place, tmp_path):
@@ -236,25 +173,6 @@ training: {epochs: 1, batch_size: 20}
     assert (listed["representation"], listed["test"]) == ("pca", {})
 
 
-def test_export_and_predict_agree(place, tmp_path):
-    for name in ("numbers", "colours"):
-        run = place / "runs" / name
-        labeldp(*EXPORT, run, "-o", tmp_path / "m.onnx", "--overwrite", "--quiet")
-        output = tmp_path / f"{name}.parquet"
-        labeldp("predict", run, place / "test.parquet", "-o", output)
-        rows = pq.read_table(output)
-        feeds = {n: rows[n].to_numpy().astype(np.float64) for n in ("a", "b")}
-        feeds["c"] = np.array(rows["c"].to_pylist(), dtype=object)
-        session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-        found = session.run(["prediction"], feeds)[0]
-        if name == "numbers":
-            np.testing.assert_allclose(found, rows["prediction"].to_numpy(), rtol=1e-4)
-        else:
-            assert found.tolist() == rows["prediction"].to_pylist()
-    stated = session.get_modelmeta().custom_metadata_map["labeldp.model.privacy"]
-    assert json.loads(stated) == json.loads((run / "privacy.json").read_text())
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -269,24 +187,6 @@ def test_tables_that_are_refused_leave_nothing(place, tmp_path, change, words):
     run, output = place / "runs" / "numbers", tmp_path / "o.parquet"
     assert words in labeldp("predict", run, tmp_path / "t.parquet", "-o", output, code=2)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
-
-
-def test_outputs_are_not_replaced(place, tmp_path):
-    source, run = tmp_path / "t.parquet", place / "runs" / "numbers"
-    pq.write_table(table(30, 0), source)
-    before = source.read_bytes()
-    assert "is the input" in labeldp("predict", run, source, "-o", source, code=2)
-    output = tmp_path / "o.parquet"
-    output.touch()
-    for words in (("predict", run, source, "-o", output), (*EXPORT, run, "-o", output)):
-        assert "exists already; use --overwrite" in labeldp(*words, code=2)
-    assert "expected an output name that ends in .parquet" in labeldp(
-        "predict", run, source, "-o", tmp_path / "o", code=2
-    )
-    assert "--probabilities needs classes" in labeldp(
-        "predict", run, source, "-o", tmp_path / "p.parquet", "--probabilities", code=2
-    )
-    assert source.read_bytes() == before and not output.read_bytes()
 
 
 def test_no_file_of_a_run_is_replaced(place, tmp_path):
@@ -321,16 +221,9 @@ def damaged(place, tmp_path, name, change):
 
 
 CHANGES = {
-    "cut config": ("config.yaml", lambda b: b[:-9]),
-    "no config": ("config.yaml", None),
-    "no promise": ("privacy.json", None),
     "no JSON": ("privacy.json", lambda b: b[: len(b) // 2]),
     "deep JSON": ("result.json", lambda b: b"[" * 100_000),
-    "a list": ("result.json", lambda b: b"[]"),
-    "words": ("result.json", lambda b: b.replace(b'"test_accuracy": ', b'"test_accuracy": "x",')),
     "a word for ε": ("privacy.json", lambda b: b.replace(b'"epsilon": null', b'"epsilon": "0"')),
-    "no text": ("run.json", lambda b: b"\xff\xfe"),
-    "later format": ("run.json", lambda b: b.replace(b'"1.0"', b'"2.0"', 1)),
 }
 
 
@@ -370,10 +263,7 @@ def test_a_damaged_run_is_listed_and_stops_nobody(place, tmp_path, case):
     ("name", "old", "new"),
     [
         ("private", b'"epsilon": 1.5', b'"epsilon": 0.5'),
-        ("private", b'"epsilon": 1.5', b'"epsilon": -1.5'),
         ("private", b'"epsilon": 1.5', b'"epsilon": NaN'),
-        ("private", b'"epsilon": 1.5', b'"epsilon": null'),
-        ("private", b'"epsilon": 1.5', b'"epsilon": true'),
         ("private", b'"delta": 0.0', b'"delta": -1.0'),
         ("private", b'"method": "alibi"', b'"method": "dp_sgd"'),
         ("private", b'"unit": "label"', b'"unit": "user"'),
@@ -420,25 +310,6 @@ def test_a_statement_on_private_labels_agrees_with_its_details(tmp_path):
     assert runs(run)[0]["status"] == "damaged"
 
 
-@pytest.mark.parametrize("key", [b'"rows_tested": ', b'"epochs": '])
-def test_a_number_without_an_end_stops_no_other_run(place, tmp_path, key):
-    folder = damaged(place, tmp_path, "result.json", lambda b: b.replace(key, key + b"9" * 4000))
-    shutil.copytree(place / "runs" / "private", tmp_path / "runs" / "whole")
-    said = labeldp("runs", tmp_path / "runs")
-    assert str(folder) in said and "whole" in said and len(said) < 2000
-
-
-def test_parameters_of_another_type_are_another_model(place, tmp_path):
-    folder = damaged(place, tmp_path, "result.json", lambda b: b)
-    with np.load(folder / "params.npz") as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    output = tmp_path / "o.csv"
-    for kind in (">f4", "f8", "c8", "S3", "i8"):
-        np.savez(folder / "params.npz", **{n: a.astype(kind) for n, a in arrays.items()})
-        said = labeldp("predict", folder, place / "test.parquet", "-o", output, code=2)
-        assert "has the parameters of another model" in said
-
-
 def test_an_unfinished_run_is_listed(place, tmp_path):
     folder = damaged(place, tmp_path, "result.json", None)
     (run,) = runs(folder)
@@ -446,40 +317,6 @@ def test_an_unfinished_run_is_listed(place, tmp_path):
     (folder / "params.npz").unlink()
     words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
     assert "is not finished; resume it with labeldp train --resume" in labeldp(*words, code=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("encoder.json", None),
-        ("encoder.json", lambda b: b.replace(b'"deviation": ', b'"deviation": -')),
-        ("encoder.json", lambda b: b.replace(b'"classes": [', b'"classes": [[],')),
-        ("encoder.json", lambda b: b.replace(b'"kind": "table"', b'"kind": "folder"')),
-        ("encoder.json", lambda b: b.replace(b'"u",', b"")),
-        ("params.npz", lambda b: b[:-40]),
-    ],
-)
-def test_a_run_that_cannot_predict_says_so(place, tmp_path, name, change):
-    folder = damaged(place, tmp_path, name, change)
-    words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
-    assert str(folder) in labeldp(*words, code=2)
-    assert not (tmp_path / "o.csv").exists()
-
-
-def test_a_table_of_runs_says_what_its_metrics_are(place):
-    text = labeldp("runs", place / "runs", "--html", place / "runs.html")
-    notes = [line for line in text.splitlines() if line.startswith("metrics are estimates")]
-    rows = {run["rows_tested"] for run in runs(place / "runs")}
-    assert len(notes) == 2 and rows == {200}
-    assert all("200 test rows" in note and "no ε covers test labels" in note for note in notes)
-    of_classes, of_numbers = sorted(notes, key=lambda note: "an accuracy" not in note)
-    margin = float(re.search(r"at most ±([0-9.]+)", of_classes).group(1))
-    exact = math.sqrt(math.log(2 / 0.05) / (2 * 200))  # Hoeffding (1963), Theorem 2
-    assert exact <= margin <= 1.1 * exact
-    assert "the best of several runs looks better than it is" in of_classes
-    assert "no confidence interval is known" in of_numbers and "several" not in of_numbers
-    page = (place / "runs.html").read_text(encoding="utf-8")
-    assert all(note in page for note in notes)
 
 
 def run_of(**facts):
@@ -493,30 +330,10 @@ def run_of(**facts):
     return Run("r", "done", **known | facts)
 
 
-def test_metrics_are_written_as_other_numbers_are():
-    text = "\n".join(runs_text([run_of(epsilon=1.0)]))
-    assert "predict the mean: 29,376" in text and "111,890" in text and "e+" not in text
-
-
-def test_runs_without_a_test_set_have_no_metrics():
-    untested = {"test": {}, "constant": {}}
-    one = run_of(**untested)
-    assert runs_text([one])[0] == "rent: not compared: no run has a test set"
-    assert runs_text([one])[-1] == "no test set, so no metrics"
-    text = "\n".join(runs_text([run_of(epsilon=e, **untested) for e in (1.0, 0.5)]))
-    assert "estimates" not in text and "best" not in text and "test mse" not in text
-    assert text.endswith("every run that draws noise spends it again")
-
-
 def test_runs_that_drew_noise_say_that_their_epsilon_adds_up():
     words = "every run that draws noise spends it again"
     assert words in runs_text([run_of(epsilon=1.0), run_of(epsilon=0.5)])[-1]
     assert words not in runs_text([run_of(epsilon=1.0), run_of()])[-1]
-
-
-def test_folders_that_hold_no_run(tmp_path):
-    assert "contains none; labeldp train creates them" in labeldp("runs", tmp_path, code=2)
-    assert "there is no such folder" in labeldp("runs", tmp_path / "x", code=2)
 
 
 def test_a_model_from_python_is_not_rebuilt_from_the_config(place, tmp_path):

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from labeldp_trainer import DataError, parse_config, train
+from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
@@ -13,8 +13,6 @@ from trainer.tests.command import labeldp, written
 from trainer.tests.test_groups import BINS
 from trainer.tests.test_groups import prepared as prepared_groups
 from trainer.tests.trainer_helpers import (
-    CATEGORIES,
-    CLASSES,
     CONFIG,
     INTEGERS,
     table,
@@ -24,7 +22,6 @@ from trainer.tests.trainer_helpers import (
 
 MLP = "{kind: mlp, hidden: [8], embedding: 2, offset: 4.5}"
 LATTICE = INTEGERS.replace("{kind: optimal_unbiased}", "{kind: laplace, lattice: 0.1}")
-TWO_OF_THREE = CATEGORIES.replace("{kind: randomized_response}", "{kind: rr_top_k, k: 2}")
 
 
 def with_method(text, method):
@@ -78,15 +75,6 @@ def test_rows_without_a_private_label_are_named(tmp_path, suffix):
     refused(tmp_path, text, "7 of 60 rows have no private label in 'y' (null): leave them out")
 
 
-def test_true_labels_in_the_place_of_private_ones(tmp_path):
-    """The table of the artifact's own labels, of which its outputs are none."""
-    write_tables(tmp_path)
-    values = set(write_artifact(tmp_path).randomizer.values)
-    assert not values >= set(range(10))
-    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
-    doubted(tmp_path, text)
-
-
 def test_true_labels_beside_private_ones(tmp_path):
     """What ``randomize --add`` writes says which column is private."""
     write_tables(tmp_path)
@@ -109,15 +97,6 @@ def test_what_randomize_writes_is_taken(tmp_path, suffix, spec):
     text = text.replace("train.parquet", f"private.{suffix}").replace("epochs: 3", "epochs: 1")
     result = train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
     assert result.statement.epsilon == 3.0
-
-
-@pytest.mark.parametrize("correction", ["", ", correction: none"])
-def test_classes_without_a_correction(tmp_path, correction):
-    write_tables(tmp_path)
-    outputs = set(write_artifact(tmp_path, TWO_OF_THREE).randomizer.values)
-    assert len(outputs) == 2
-    text = with_method(CLASSES, f"artifact: colours.onnx, private_column: colour{correction}")
-    doubted(tmp_path, text)
 
 
 def test_labels_of_another_group(tmp_path):
@@ -156,18 +135,3 @@ def test_the_lattice_has_ends(tmp_path):
     ):
         assert not rows_by_table(decoded, None, np.append(values, stray))[1], stray
     assert not rows_by_table(decoded, None, np.array(["a"]))[1]
-
-
-def test_a_resumed_run_looks_again(tmp_path):
-    write_tables(tmp_path, 100)
-    write_artifact(tmp_path)
-    labeldp("randomize", tmp_path / "numbers.onnx", tmp_path / "train.parquet",
-            "-o", tmp_path / "private.parquet")  # fmt: skip
-    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
-    text = text.replace("train.parquet", "private.parquet").replace("epochs: 3", "epochs: 1")
-    loaded = parse_config(text.replace("unnoted: true, ", ""), "t.yaml", tmp_path)
-    train(loaded, tmp_path / "run")
-    train(loaded, tmp_path / "run", resume=True)
-    pq.write_table(table(100, 0), tmp_path / "private.parquet")
-    with pytest.raises(DataError, match="no note"):
-        train(loaded, tmp_path / "run", resume=True)

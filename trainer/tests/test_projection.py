@@ -9,7 +9,6 @@ from labeldp_trainer.dp_gradient.generated import project_generated
 from labeldp_trainer.dp_gradient.hull import (
     HullRows,
     Materialised,
-    gram_bytes,
     materialise,
     matrix_free,
 )
@@ -29,7 +28,6 @@ from trainer.tests.models import (
     parameters,
     slow_clip,
     slow_gradient,
-    squared,
 )
 
 ROWS, CLASSES = 6, 3
@@ -126,26 +124,6 @@ def test_products_against_materialised_vertices(x64, scaling):
         np.testing.assert_allclose(flat(combined), expected.T @ a, rtol=1e-9)
 
 
-def test_memory_of_the_gram_method():
-    params, rows, _ = setting(dtype=np.float32)
-    whole = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).gradients)
-    gram = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).gram())
-    real = 4 * (whole.size + gram.size)
-    size = sum(leaf.size for leaf in jax.tree.leaves(params))
-    assert gram_bytes(ROWS * CLASSES, size) == real
-
-
-def test_regression_has_two_vertices_an_example(x64):
-    params, x = parameters(outputs=1, dtype=np.float64), examples(4, dtype=np.float64)
-    ends = jnp.asarray([0.0, 8.0])
-    rows = HullRows(x, ends, jnp.ones(4, bool))
-    gram = jax.jit(lambda: build("gram", params, rows, squared).gram())()
-    slow = np.stack([slow_gradient(squared, params, xi, e) for xi in x for e in (0.0, 8.0)])
-    np.testing.assert_allclose(gram, slow @ slow.T, rtol=1e-10)
-    between = slow_gradient(squared, params, x[1], 2.0)
-    np.testing.assert_allclose(between, 0.75 * slow[2] + 0.25 * slow[3], rtol=1e-10)
-
-
 @pytest.mark.parametrize("noise", [0.0, 3.0])
 @pytest.mark.parametrize("clip_norm", [0.6, None])
 @pytest.mark.parametrize("how", HULLS)
@@ -219,17 +197,6 @@ def test_scaled_vertices_that_are_generated(x64):
         assert bool(found.certified)
         size = np.linalg.norm(flat(whole.value))
         np.testing.assert_allclose(flat(found.value), flat(whole.value), atol=2e-5 * size)
-
-
-def test_a_target_inside_the_hull_of_many_vertices():
-    """The most pairwise steps: many vertices take part."""
-    rng = np.random.default_rng(3)
-    vertices = rng.normal(size=(600, 300)).astype(np.float32)
-    target = vertices.mean(axis=0)
-    found = jax.jit(lambda t: project_gram(hull_of(vertices), t))(jnp.asarray(target))
-    assert bool(found.certified)
-    error = np.linalg.norm(found.value - target)
-    assert error <= 1e-2 * np.linalg.norm(target) * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

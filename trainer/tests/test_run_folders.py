@@ -7,11 +7,10 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from labeldp_trainer import RunFolderError, parse_config, train
+from labeldp_trainer import parse_config, train
 from labeldp_trainer.cli import train_command
-from labeldp_trainer.run.folder import RunFolder
 
-from trainer.tests.trainer_helpers import CONFIG, write_config, write_tables
+from trainer.tests.trainer_helpers import write_config, write_tables
 
 # No module of JAX can be loaded, and no table is there: whatever goes on is found out.
 WITHOUT_JAX = """
@@ -49,33 +48,15 @@ def test_before_the_config_is_read(tmp_path, taken):
     require_refused(done, "run: already exists; use --resume to continue it, or choose another")
 
 
-def test_before_the_data_are_read(tmp_path, taken):
-    taken.rename(tmp_path / "small")
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "small").rename(tmp_path / "runs" / "small")
-    write_config(tmp_path)  # whose tables are not there
-    require_refused(labeldp(tmp_path, "train", "train.yaml"), "runs/small: already exists")
-
-
 def test_a_resumed_run_of_another_config(tmp_path, taken):
     write_config(tmp_path)
     done = labeldp(tmp_path, "train", "train.yaml", "-o", "run", "--resume")
     require_refused(done, "run: was started with another config")
 
 
-def test_from_python(tmp_path, taken):
-    with pytest.raises(RunFolderError, match="already exists"):
-        train(parse_config(CONFIG, directory=tmp_path), taken)
-
-
-@pytest.mark.parametrize("kind", ["folder", "file", "link"])
-def test_a_name_that_is_taken_by_something_else(tmp_path, kind):
+def test_a_name_that_is_taken_by_something_else(tmp_path):
     path = tmp_path / "run"
-    {
-        "folder": path.mkdir,
-        "file": path.touch,
-        "link": lambda: path.symlink_to(tmp_path / "nowhere"),
-    }[kind]()
+    path.symlink_to(tmp_path / "nowhere")
     result = CliRunner().invoke(train_command, ["no-such-config.yaml", "-o", str(path)])
     assert result.exit_code == 2
     assert "is not a run folder, or is damaged; choose another folder" in result.stderr
@@ -94,18 +75,6 @@ def test_a_folder_that_cannot_be_made(tmp_path, output, words):
     write_config(tmp_path)  # whose tables are not there
     for more in ((), ("--resume",)):
         require_refused(labeldp(tmp_path, "train", "train.yaml", "-o", output, *more), words)
-
-
-def test_of_a_huge_config_no_more_is_read_than_a_config_may_have(taken):
-    (taken / "config.yaml").touch()
-    os.truncate(taken / "config.yaml", 1 << 43)
-    with pytest.raises(RunFolderError, match="is not the config that the run was started with"):
-        RunFolder(taken).config()
-
-
-def test_a_run_that_is_not_there(tmp_path):
-    with pytest.raises(RunFolderError, match="nowhere: does not exist"):
-        RunFolder(tmp_path / "nowhere").facts()
 
 
 @pytest.fixture

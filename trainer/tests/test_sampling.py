@@ -7,7 +7,6 @@ from labeldp_trainer.dp_gradient.problem import StepConfig
 from labeldp_trainer.dp_gradient.step import (
     Randomness,
     independent_batch,
-    partition,
     poisson_batch,
 )
 from scipy import stats
@@ -63,12 +62,6 @@ def test_truncation_keeps_a_uniform_choice():
     assert stats.chi2.sf(statistic, 19) > NEVER
 
 
-def test_everybody_is_sampled_at_rate_one():
-    indices, mask = sampled(6, 6, 6)
-    assert mask.all()
-    assert np.all(np.sort(indices, axis=1) == np.arange(6))
-
-
 def test_independent_batch_is_uniform_and_distinct():
     drawn = [independent_batch(Words(KEY, 2, i), units=12, size=4) for i in range(DRAWS)]
     chosen = np.stack(drawn)
@@ -119,14 +112,3 @@ def test_a_partition_uses_everybody_once_an_epoch():
     epochs = [[*draws.indices[part][draws.mask[part]]] for part in (slice(0, 3), slice(3, 6))]
     assert all(sorted(epoch) == list(range(11)) for epoch in epochs)
     assert epochs[0] != epochs[1]
-
-
-@pytest.mark.parametrize(("batch", "most"), [(0, 5), (6, 5), (5, 11)])
-def test_impossible_batches(batch, most):
-    words = Words(KEY, 0, 0)
-    with pytest.raises(ValueError, match="need 1 <="):
-        poisson_batch(words, units=10, batch=batch, max_batch=most)
-    with pytest.raises(ValueError, match="need 0 <="):
-        independent_batch(words, units=10, size=11)
-    with pytest.raises(ValueError, match="need 1 <="):
-        partition(words, units=10, batch=11)

@@ -80,15 +80,3 @@ def test_no_name_makes_a_line_or_a_heading(name):
     ]
     assert max(map(width, lines)) <= 100
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u2028\u2029\u202e]", said)
-
-
-def test_the_paragraphs_say_all_that_the_one_line_says(tmp_path):
-    write_problem(tmp_path, 200)
-    statement = run(tmp_path, "kind: alibi, epsilon: 0.5").statement
-    text = (tmp_path / "run" / "privacy.txt").read_text()
-    assert text == statement.text() + "\n"
-    assert text.startswith(
-        "Promise\n  What is released is (ε = 0.5)-label-DP under this adjacency: "
-    )
-    for words in (statement.mechanism, *statement.released, *statement.secret, *statement.remarks):
-        assert " ".join(words.split()) in " ".join(text.split())

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig, needed_batches
+from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 
 from trainer.tests.models import (
@@ -60,22 +60,6 @@ def test_noise_has_the_stated_size_whatever_the_batch():
     config = configure(sigma=50.0)
     draws = np.stack([flat(g) for g, _ in run(config, steps=tuple(range(40)))])
     assert draws.std() == pytest.approx(50.0 * 0.8 / 6, rel=0.12)
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {},
-        {"denoiser": "alt_conv", "projection": "matrix_free", "clipping": "label_free"},
-        {"denoiser": "self_span", "batches": "public"},
-    ],
-)
-def test_a_step_is_repeatable_and_steps_differ(choices):
-    first, again, other = run(configure(sigma=1.0, **choices), steps=(5, 5, 6))
-    assert np.array_equal(flat(first[0]), flat(again[0]))
-    assert not np.array_equal(flat(first[0]), flat(other[0]))
-    for leaf in jax.tree.leaves(first[1]):
-        assert leaf.shape == ()
 
 
 def test_label_free_adds_the_centre_of_all_units():
@@ -134,20 +118,6 @@ def test_one_label_moves_the_estimate_by_at_most_2c_over_qn(clipping):
     assert 0.01 < widest <= 2 * 0.8 / 6 * (1 + 1e-5)
 
 
-def test_both_projections_give_the_same_step():
-    choices = {"denoiser": "alt_conv", "sigma": 0.5, "smoothing": 0.9}
-    with jax.enable_x64(True):
-        params = jax.tree.map(lambda p: p.astype(jnp.float64), PARAMS)
-        x = X.astype(jnp.float64)
-        accurate = {"tolerance": 1e-6, "max_iterations": 20_000, **choices}
-        gram, report = run(configure(**accurate), params=params, x=x)
-        free, other = run(configure(projection="matrix_free", **accurate), params=params, x=x)
-    assert bool(report.certified)
-    assert bool(other.certified)
-    size = np.linalg.norm(flat(gram))
-    np.testing.assert_allclose(flat(gram), flat(free), atol=1e-5 * size)
-
-
 def test_self_conv_keeps_the_signal_of_its_own_batch():
     """Without noise the mean over the realized batch is in the hull of that batch's vertices."""
     plan = NoisePlan(UNITS, 6, 10, 6, "partition")
@@ -161,50 +131,11 @@ def test_self_conv_keeps_the_signal_of_its_own_batch():
     assert float(report.distance) < 1e-2
 
 
-def test_users():
-    x, y = X.reshape(12, 2, 5), Y.reshape(12, 2)
-    present = jnp.ones((12, 2), bool).at[3, 1].set(False)
-    problem = GradientProblem(cross_entropy, (0, 1, 2), users=True)
-    plan = NoisePlan(12, 4, 10, 12)
-    for clipping, denoiser in (("standard", "noop"), ("label_free", "alt_conv")):
-        config = StepConfig(
-            plan, 0.5, 1e-6, clipping, denoiser, hull_units=12, centre_units=12, tolerance=1e-3
-        )
-        estimate, _ = run(config, problem, x=(x, present), y=y)
-        if clipping == "standard":
-            draws = drawn(config)
-            slow = 0.0
-            for i in np.asarray(draws.indices)[np.asarray(draws.mask)]:
-                own = [
-                    slow_gradient(cross_entropy, PARAMS, x[i, j], y[i, j])
-                    for j in range(2)
-                    if present[i, j]
-                ]
-                slow = slow + slow_clip(sum(own) / len(own), 0.5) / 4
-            if denoiser == "noop":
-                np.testing.assert_allclose(flat(estimate), slow, rtol=1e-4, atol=1e-5)
-        assert np.all(np.isfinite(flat(estimate)))
-        assert np.linalg.norm(flat(estimate)) > 0.01
-
-
 def test_a_model_that_overflows_still_gives_a_finite_step():
     problem = GradientProblem(adversary("overflow"), (0, 1, 2))
     for choices in ({"denoiser": "alt_conv"}, {"clipping": "label_free"}):
         estimate, _ = run(configure(sigma=1.0, **choices), problem)
         assert np.all(np.isfinite(flat(estimate)))
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"denoiser": "self_conv"}, "no amplification"),
-        ({"denoiser": "self_span"}, "no amplification"),
-        ({"sigma": 0.0}, "must be positive"),
-    ],
-)
-def test_choices_that_do_not_go_together(choices, message):
-    with pytest.raises(ValueError, match=message):
-        configure(**choices)
 
 
 def test_sizes_that_do_not_fit():
@@ -214,9 +145,3 @@ def test_sizes_that_do_not_fit():
             drawn(dataclasses.replace(config, **sizes))
     with pytest.raises(ValueError, match="the plan is for 24 units"):
         private_gradient(config, PROBLEM, PARAMS, X[:5], Y[:5], drawn(config))
-
-
-def test_batches_of_denoisers():
-    assert "secret" in needed_batches("alt_conv")
-    assert "secret" in needed_batches("noop")
-    assert "secret" not in needed_batches("self_conv")

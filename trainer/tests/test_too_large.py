@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -20,16 +19,6 @@ SEEN = {
     "splines": LINEAR + "representation: {kind: splines}\n",
     "pca": LINEAR + "representation: {kind: pca, components: all, whiten: false}\n",
 }
-ARRAYS = """
-version: 1
-name: arrays
-data: {kind: npz, train: train.npz, test: test.npz, classes: 2}
-model: {kind: linear}
-loss: cross_entropy
-method: {kind: none}
-optimizer: {learning_rate: 0.1}
-training: {epochs: 1, batch_size: 10}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -109,34 +98,3 @@ def test_a_table_of_a_config(tmp_path, part, rows, words):
     write(tmp_path / f"{part}.parquet", 1e300, rows)
     said = refused(tmp_path, "train", written(tmp_path, LINEAR), "-o", tmp_path / "run")
     assert f"{part}.parquet: {words}" in said
-
-
-def test_vectors_of_a_test_set(tmp_path):
-    """float32 holds the features, and not their components."""
-    random = np.random.default_rng(0)
-    x = random.normal(size=(60, 3)) * 1e-6
-    y = random.integers(0, 2, 60)
-    np.savez(tmp_path / "train.npz", x=x, y=y)
-    np.savez(tmp_path / "test.npz", x=np.full((20, 3), 3e38), y=y[:20])
-    path = written(tmp_path, ARRAYS + "representation: {kind: pca}\n")
-    said = refused(tmp_path, "train", path, "-o", tmp_path / "run")
-    assert "test.npz: the representation gives no finite numbers" in said
-
-
-def test_arrays(tmp_path):
-    random = np.random.default_rng(0)
-    x, y = random.normal(size=(60, 3)), random.integers(0, 2, 60)
-    np.savez(tmp_path / "train.npz", x=x, y=y)
-    np.savez(tmp_path / "test.npz", x=x, y=y)
-    path = written(tmp_path, ARRAYS)
-    labeldp("train", path, "-o", tmp_path / "run", "--quiet")
-    x[5, 1] = 1e300
-    np.savez(tmp_path / "odd.npz", x=x, y=y)
-    predict = ["predict", tmp_path / "run", tmp_path / "odd.npz", "-o", tmp_path / "out.npz"]
-    for part in ("train", "test", None):
-        if part is not None:
-            path = written(tmp_path, ARRAYS.replace(f"{part}.npz", "odd.npz"))
-        arguments = predict if part is None else ["train", path, "-o", tmp_path / "other"]
-        assert "odd.npz: some features are NaN, infinite or too large" in refused(
-            tmp_path, *arguments
-        )

@@ -1,13 +1,8 @@
 """Labels that a file notes as private already are no true ones, for no method and in no part."""
 
-import json
-
 import pyarrow.parquet as pq
 import pytest
-from labeldp_trainer import parse_config, train
-from labeldp_trainer.training import read
 
-from labeldp_compile.tabular.provenance import KEY
 from trainer.tests.command import labeldp, written
 from trainer.tests.trainer_helpers import CATEGORIES, CLASSES, table, write_artifact, write_tables
 
@@ -85,31 +80,3 @@ def test_every_part_of_a_folder_is_looked_at(place, tmp_path):
     randomized(tmp_path, place / "train.parquet", tmp_path / "parts" / "b.parquet")
     text = config("none", train="parts").replace("  test: test.parquet\n", "")
     assert "b.parquet: 'colour' already holds private labels" in refused(tmp_path, text)
-
-
-def test_private_labels_are_taken_where_they_are_meant(place):
-    """With true labels for the metrics; of another column, a note says nothing."""
-    method = "privatized, unnoted: true, private_column: colour, %s"
-    loaded = []
-    for source in ("artifact: colours.onnx", "certificate: colours.certificate.json"):
-        text = config("none", train="private_train.parquet")
-        text = text.replace("{kind: none}", "{kind: %s}" % (method % source))
-        loaded.append(parse_config(text, "t.yaml", place))
-        result = train(loaded[-1], place / f"taken{len(loaded)}")
-        assert result.statement.epsilon == 1.0
-    other = place / "both.parquet"
-    randomized(place, place / "train.parquet", other, "--add", "z")
-    assert "z" in json.loads(pq.read_schema(other).metadata[KEY])["columns"]
-    result = train(parse_config(config("none", train=other.name), "t.yaml", place), place / "other")
-    assert result.statement.epsilon is None
-
-
-def test_a_column_that_is_not_read_is_not_looked_at(place):
-    """A release is fitted and verified without a label."""
-    loaded = parse_config(config("one_release", train="private_train.parquet"), "t.yaml", place)
-
-    class Builder:
-        columns, classes = (), None
-
-    dataset, _ = read(loaded, Builder(), ("colour",))
-    assert "colour" not in dataset.train.columns

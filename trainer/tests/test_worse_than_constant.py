@@ -3,58 +3,10 @@
 import numpy as np
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.data import Task
-from labeldp_trainer.evaluation import constant_metrics, worse_than_constant
-from labeldp_trainer.losses import Loss
 
-from labeldp_compile.page.document import plain
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.one_release import release_helpers as release
 from trainer.tests.trainer_helpers import CLASSES, CONFIG, write_tables
-
-COLOURS = Loss("cross_entropy", Task(("red", "green", "blue")))
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "words"),
-    [("squared", "mse", "mean"), ("absolute", "mae", "median"), ("poisson", "loss", "mean")],
-)
-def test_numbers_are_compared_by_what_is_reported(name, first, words):
-    loss = Loss(name, Task())
-    constant = constant_metrics(loss, np.array([1, 2, 2, 5, 9], np.float32))
-    worse = {key: value + 1 for key, value in constant.items()}
-    assert worse_than_constant(loss, worse | {first: constant[first]}, constant) == ()
-    (note,) = worse_than_constant(loss, constant | {first: worse[first]}, constant)
-    assert note == (
-        f"the model is worse than always predicting the {words}: test {first} "
-        f"{plain(worse[first], 4)}, {plain(constant[first], 4)} by the {words}"
-    )
-
-
-def test_classes_are_compared_by_accuracy_and_by_log_loss():
-    constant = {"accuracy": 0.5, "loss": 1.354}
-
-    def notes(**found):
-        return worse_than_constant(COLOURS, constant | found, constant)
-
-    assert notes() == notes(accuracy=0.6, loss=1.3) == ()
-    (note,) = notes(accuracy=0.381)
-    assert note.endswith(
-        "the most frequent class: test accuracy 0.381, 0.5 by the most frequent class"
-    )
-    (note,) = notes(loss=2.81)
-    assert "probabilities are worse" in note and "log loss 2.81, 1.354 by the shares" in note
-    assert len(notes(accuracy=0.1, loss=9.0)) == 2
-
-
-def test_rounding_is_not_worse_and_no_number_is():
-    constant = {"accuracy": 0.3, "loss": 1.1}
-    near = {"accuracy": float(np.float32(0.3)) - 1e-7, "loss": float(np.float32(1.1)) + 1e-6}
-    assert worse_than_constant(COLOURS, near, constant) == ()
-    (note,) = worse_than_constant(COLOURS, near | {"loss": None}, constant)
-    assert "log loss not finite" in note
-    assert worse_than_constant(COLOURS, near, {"accuracy": 0.3, "loss": None}) == ()
-
 
 BAD = {
     "numbers": (CONFIG.replace("offset: 4.5", "offset: 450"), "predicting the mean"),
@@ -76,13 +28,6 @@ def test_a_bad_run_says_so_and_writes_it_down(tmp_path, case):
     assert document(tmp_path / "run")["notes"] == list(result.notes)
     assert any(words in note for note in result.notes)
     assert all("worse than always" in note for note in result.notes)
-
-
-def test_a_good_run_says_nothing(tmp_path):
-    write_tables(tmp_path)
-    text = CONFIG.replace("epochs: 3", "epochs: 10")
-    result = train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
-    assert result.notes == () and "notes" not in document(tmp_path / "run")
 
 
 def notes_of(directory, text, name):

@@ -128,18 +128,3 @@ def test_streams():
     others = [Words(KEY, 2, 5), Words(KEY, 1, 6), Words(secret_key(), 1, 5)]
     assert all(not np.array_equal(other.draw(6), again) for other in others)
     assert not np.array_equal(secret_key(), secret_key())
-
-
-@pytest.mark.parametrize(
-    ("key", "purpose", "number"),
-    [(KEY[:2], 0, 0), (KEY.astype(np.int64), 0, 0), (KEY, 256, 0), (KEY, 0, 1 << 56), (KEY, -1, 0)],
-)
-def test_streams_that_are_refused(key, purpose, number):
-    with pytest.raises(ValueError, match=r"a key has eight words|a stream needs"):
-        Words(key, purpose, number)
-
-
-@pytest.mark.parametrize("sigma", [0, 2**58 + 1])
-def test_scales_that_are_refused(sigma):
-    with pytest.raises(ValueError, match="σ must be between 1 and"):
-        discrete_gaussian(Words(KEY, 0, 0).draw, 1, sigma)

@@ -1,7 +1,5 @@
 """Classes that go together: what is found of them, and what it is worth."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from labeldp_trainer.interactions.evidence import NoisySums, Outputs, coefficients
@@ -69,18 +67,3 @@ def test_combinations_are_turned_back():
     outputs = together(evidence, VARIANCES, BASE).outputs
     assert outputs.into @ outputs.back == pytest.approx(np.eye(CLASSES), abs=1e-9)
     assert np.square(outputs.into).sum(axis=0) == pytest.approx(np.ones(CLASSES))
-
-
-def test_of_very_many_classes_each_stays_for_itself():
-    base = np.full(101, 1 / 101)
-    outputs = Outputs.of_model(np.ones(101))
-    nothing = np.zeros((2, 101))
-    one = np.eye(2)
-    evidence = NoisySums(nothing, one, one, one, 1.0, outputs)
-    assert together(evidence, np.ones(2), base) is evidence
-
-
-def test_where_nothing_is_seen_each_stays_for_itself():
-    evidence, _ = released(0, 2, privacy=0.05, label=0.05)
-    unseen = replace(evidence, cross=0 * evidence.cross + np.eye(SUMS, COLUMNS + 1)[:, :1].sum())
-    assert together(unseen, np.concatenate([[10.0], np.zeros(COLUMNS)]), BASE) is unseen

@@ -110,34 +110,3 @@ def test_private_classes_beat_the_constant_and_come_near_the_truth(tmp_path, nam
         assert reached < constant - 0.4 * (constant - truth)
     else:
         assert reached < constant + 0.05  # whose shares are not known exactly
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("private", [True, False])
-def test_counts_of_persons_who_come_back_do_not_follow_the_persons(tmp_path, private):
-    """A person's rows share features, and a rate that features do not explain."""
-    random = np.random.default_rng(5)
-    for part, persons in (("test", 600), ("train", 1000)):
-        x = {key: np.repeat(each, 6) for key, each in features(random, persons).items()}
-        mean = np.exp(0.6 + 0.5 * np.sign(x["a"]))
-        own = np.repeat(random.gamma(0.7, 1 / 0.7, persons), 6)
-        y = np.minimum(random.poisson(mean * own), 30)
-        z = y.astype(float)
-        if part == "train":
-            spec = SPEC.format(
-                domain="{kind: integer, min: 0, max: 30}",
-                outside=", out_of_domain: clamp",
-                loss="squared",
-                epsilon=4,
-                mechanism="optimal_unbiased",
-            )
-            z = privately(random, tmp_path, spec, y)
-        else:
-            truth = float(np.mean(mean - y * np.log(mean)))
-        write(tmp_path, part, x | {"y": y, "z": z})
-    text = TRAIN.format(loss="poisson")
-    if not private:
-        text = text[: text.index("method:")] + "method: {kind: none}"
-    found = train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
-    constant, reached = found.test.constant["loss"], found.metrics["test_loss"]
-    assert truth < reached < constant - 0.5 * (constant - truth)

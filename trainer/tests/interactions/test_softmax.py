@@ -48,12 +48,14 @@ def fitted(count, epsilon, seed, owners=None, *, truth=logits, classes=CLASSES):
     return loss(scores, fresh), loss(found, fresh), loss(positive, fresh)
 
 
+@pytest.mark.slow
 def test_a_softmax_is_near_the_truth_and_better_than_squares_where_noise_is_large():
     for epsilon, most in ((0.5, 0.06), (2.0, 0.04), (8.0, 0.03)):
         truth, found, squares = fitted(6000, epsilon, 0)
         assert truth < found < min(squares + 0.003 * (epsilon > 2), truth + most)
 
 
+@pytest.mark.slow
 def test_the_penalty_is_right_where_noise_hides_many_classes():
     """The fit by squares predicts much below 0 there, with which no label agrees."""
     for seed in (1, 2):
@@ -63,14 +65,14 @@ def test_the_penalty_is_right_where_noise_hides_many_classes():
         assert found < min(squares - 0.02, truth + 0.06)
 
 
+@pytest.mark.slow
 def test_noise_of_many_rows_is_drawn_for_a_sample(monkeypatch):
     whole = fitted(6000, 4.0, 2)
     monkeypatch.setattr(choice, "_MOST_ENTRIES", 6000 * 150 // 4)
     assert fitted(6000, 4.0, 2)[1] < whole[1] + 0.01
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_rows_of_users_count_as_their_shares(most):
-    owners = np.arange(6000) // most
-    truth, found, squares = fitted(6000, 4.0, 1, owners)
+def test_rows_of_users_count_as_their_shares():
+    owners = np.arange(2000) // 3
+    truth, found, squares = fitted(2000, 4.0, 1, owners)
     assert truth < found < min(squares, truth + 0.06)

@@ -10,7 +10,6 @@ from labeldp_compile.cli import main
 from trainer.tests.one_release.release_helpers import CLASSES, NUMBERS, write_archives
 
 POISSON = NUMBERS.replace("squared", "poisson")
-COUNTS = POISSON.replace("-6, 6", "0, 9")
 
 
 @pytest.fixture
@@ -42,43 +41,16 @@ def given(text, old, new):
 
 WRONG = {
     "no range": (given(NUMBERS, ", label_range: [-6, 6]", ""), ":6: method.label_range"),
-    "ends the other way": (given(NUMBERS, "-6, 6", "6, -6"), ":6: method"),
     "no room": (given(NUMBERS, "-6, 6", "6, 6"), ":6: method"),
-    "one end": (given(NUMBERS, "-6, 6", "6"), ":6: method.label_range"),
     "an endless range": (given(NUMBERS, "-6, 6", "-1e308, 1e308"), "rescale"),
-    "a range of one point": (given(NUMBERS, "-6, 6", "0, 5e-324"), "rescale"),
-    "a far range": (given(NUMBERS, "-6, 6", "1.7e9, 1.7001e9"), "subtract a number"),
     "a range for classes": (given(CLASSES, "1e-5", "1e-5, label_range: [0, 1]"), "label_range"),
     "counts below 0": (POISSON, ":6: method.label_range"),
-    "a model": (CLASSES + "model: {kind: linear}\n", ":7: model"),
-    "an optimizer": (CLASSES + "optimizer: {learning_rate: 1}\n", ":7: optimizer"),
     "training": (CLASSES + "training: {epochs: 1, batch_size: 1}\n", ":7: training"),
     "absolute": (given(NUMBERS, "squared", "absolute"), ":5: loss"),
-    "no classes": (given(CLASSES, ", classes: 3", ""), ":4: data.classes"),
-    "one class": (given(CLASSES, "classes: 3", "classes: [a]"), ":4: data.classes"),
     "a head for classes": (given(NUMBERS, "epsilon", "head: softmax, epsilon"), "method.head"),
-    "a head for counts": (given(CLASSES, "epsilon", "head: poisson, epsilon"), "method.head"),
-    "a head of means for logarithms": (
-        given(POISSON, "epsilon", "head: ridge, epsilon").replace(
-            "label_range: [-6, 6]", "label_range: [0, 9]"
-        ),
-        "method.head",
-    ),
-    "an unknown head": (given(CLASSES, "epsilon", "head: best, epsilon"), "method.head"),
-    "no delta": (given(CLASSES, ", delta: 1e-5", ""), ":6: method.delta"),
-    "delta 0": (given(CLASSES, "1e-5", "0"), ":6: method.delta"),
-    "delta 1": (given(CLASSES, "1e-5", "1"), ":6: method.delta"),
-    "delta below floats": (given(CLASSES, "1e-5", "1e-310"), ":6: method"),
     "delta that no noise reaches": (given(CLASSES, "1e-5", "1e-200"), ":6: method"),
-    "epsilon 0": (given(CLASSES, "epsilon: 2", "epsilon: 0"), ":6: method.epsilon"),
     "epsilon too small": (given(CLASSES, "epsilon: 2", "epsilon: 1e-9"), ":6: method.epsilon"),
-    "epsilon too large": (given(CLASSES, "epsilon: 2", "epsilon: 61"), ":6: method.epsilon"),
-    "epsilon NaN": (given(CLASSES, "epsilon: 2", "epsilon: .nan"), ":6: method.epsilon"),
-    "epsilon as text": (given(CLASSES, "epsilon: 2", "epsilon: two"), ":6: method.epsilon"),
     "a default that is no class": (given(CLASSES, "1e-5", "1e-5, default: 3"), "method.default"),
-    "a default of text": (given(NUMBERS, "1e-5", "1e-5, default: x"), "method.default"),
-    "a default outside": (given(NUMBERS, "1e-5", "1e-5, default: 7"), "method.default"),
-    "a default with a point": (given(CLASSES, "1e-5", "1e-5, default: 1.0"), "method.default"),
     "half of users": (given(CLASSES, "1e-5", "1e-5, user_column: user"), "max_examples_per_user"),
     "users by label": (
         given(CLASSES, "1e-5", "1e-5, user_column: y, max_examples_per_user: 1"),

@@ -104,33 +104,6 @@ def test_it_predicts_and_is_exported_without_the_representation(place, tmp_path)
     assert (found == predicted).mean() > 0.98  # but for ties
 
 
-def test_runs_names_the_network_and_compares_it(place):
-    (found,) = json.loads(labeldp("runs", place / "runs", "--json"))["runs"]
-    assert found["model"] == "cnn"
-    assert found["test"]["accuracy"] == document(place / "runs" / "images")["test"]["accuracy"]
-
-
-def test_a_network_that_is_worse_than_what_it_learnt_from_is_named(place, tmp_path):
-    text = IMAGES.replace("epochs: 4", "epochs: 1").replace("0.02", "0.00001")
-    result = train(parse_config(text, "short.yaml", place), tmp_path / "run")
-    assert result.notes[-1].startswith("refining made the model worse: its test accuracy is")
-
-
-def test_further_rows_are_learnt_from_if_the_representation_was_allowed_to(place, tmp_path):
-    for name in ("train.npz", "test.npz", "more.npz"):
-        shutil.copy(place / name, tmp_path)
-    sources = {"[]": 200, "[more.npz]": 240, "[test]": 280, "[more.npz, test]": 320}
-    for number, (listed, rows) in enumerate(sources.items()):
-        text = f"{IMAGES}representation: {{kind: pca, unlabelled: {listed}}}\n"
-        text = text.replace("epochs: 4", "epochs: 1").replace("cnn, variant: mnist", "mlp")
-        small, large = (text.replace("size: 40", f"size: {n}") for n in (rows, rows + 1))
-        said = labeldp("train", written(tmp_path, large), "-o", tmp_path / "no", code=2)
-        assert f"refine.training.batch_size: {rows + 1} is larger than the {rows} exam" in said
-        assert not (tmp_path / "no").exists()
-        if listed == "[more.npz, test]":
-            labeldp("train", written(tmp_path, small), "-o", tmp_path / f"run{number}", "--quiet")
-
-
 def test_a_square_is_cut_out_of_each_image():
     images = np.random.default_rng(0).random((64, 8, 12, 2)).astype(np.float32)
     found = np.asarray(cut(jax.random.key(0), images))
@@ -177,15 +150,8 @@ ONLY = (
 )
 WRONG = {
     "another method": (IMAGES.replace(PATE, "alibi, epsilon: 1") + STEPS, ONLY),
-    "another closed form": (IMAGES.replace(PATE, "one_release, epsilon: 1, delta: 1e-5"), ONLY),
-    "no model": (IMAGES.replace("  model: {kind: cnn, variant: mnist}\n", ""), "refine.model"),
     "a batch": (IMAGES.replace("40", "201"), ":10: refine.training.batch_size: 201 is larger"),
-    "a probability of 1": (IMAGES + "  sure: 1\n", "refine.sure"),
     "a shift of all": (IMAGES.replace("shift: 1", "shift: 8"), ":11: refine.shift"),
-    "a shift back": (IMAGES.replace("shift: 1", "shift: -1"), ":11: refine.shift"),
-    "an optimizer": (IMAGES.replace("kind: adam", "kind: lion"), ":9: refine.optimizer.kind"),
-    "no rate": (IMAGES.replace(", learning_rate: 0.02", ""), "refine.optimizer.learning_rate"),
-    "no epoch": (IMAGES.replace("epochs: 4", "epochs: 0"), ":10: refine.training.epochs"),
     "an unknown key": (IMAGES + "  crop: 1\n", "crop"),
 }
 
@@ -196,28 +162,6 @@ def test_what_does_not_fit_is_said_before_anything_is_spent(place, tmp_path, und
     said = labeldp("train", written(place, text), "-o", tmp_path / "run", code=2)
     assert where in said and said.count("labeldp: ") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_for_images_alone(tmp_path):
-    """Shifts, mirror images and consistency of rows, and a network for images."""
-    rows = np.random.default_rng(0).normal(size=(200, 4))
-    labels = (rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0)
-    for name in ("train", "test"):
-        np.savez(tmp_path / f"{name}.npz", x=rows.astype(np.float32), y=labels)
-    text = IMAGES.replace("{kind: cnn, variant: mnist}", "{kind: mlp}").replace("  shift: 1\n", "")
-    said = {"shift: 1": "refine.shift", "flip: true": "refine.flip", "sure: 0.9": "refine.sure"}
-    for line, where in said.items():
-        config = written(tmp_path, f"{text}  {line}\n")
-        assert f"{where}: needs images" in labeldp("train", config, code=2)
-    config = written(tmp_path, text.replace("kind: mlp", "kind: cnn, variant: mnist"))
-    assert "refine.model.kind: cnn needs images" in labeldp("train", config, code=2)
-
-
-def test_a_rate_that_is_too_large_names_its_key_and_keeps_the_votes(place, tmp_path):
-    text = IMAGES.replace("{kind: adam, learning_rate: 0.02}", "{learning_rate: 1e30}")
-    said = labeldp("train", written(place, text), "-o", tmp_path / "run", code=2)
-    assert "lower refine.optimizer.learning_rate" in said
-    assert (tmp_path / "run" / "kept.npz").exists()
 
 
 def test_images_are_moved_and_mirrored():

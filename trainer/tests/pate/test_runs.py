@@ -64,13 +64,6 @@ def test_a_student_learns_from_votes(place, student):
         assert len(kept["voted_rows"]) == details["queries"]
 
 
-def test_a_seed_and_votes_give_the_same_model(place, noiseless):
-    """All that is drawn besides the noise is a function of the config."""
-    runs = [train(parse_config(CONFIG, directory=place), place / name) for name in ("a", "b")]
-    first, second = (run.params for run in runs)
-    assert (np.asarray(first["w"]) == np.asarray(second["w"])).all()
-
-
 def voted(place, text, labels, name, seen):
     """The votes of a run in steps, and what its statement says of their sensitivity."""
     with np.load(place / "train.npz") as arrays:
@@ -99,19 +92,6 @@ def test_the_statement_bounds_what_a_unit_moves(tmp_path, noiseless, text):
     assert 0 < max(distances) <= stated
 
 
-def test_users_pay_no_more_than_labels(place):
-    """A user has one teacher, so that the noise is that of a label."""
-    runs = {}
-    for name, config in (("labels", CONFIG), ("users", USERS)):
-        text = config.replace("epsilon: 4", "epsilon: 4, teachers: 100, queries: 9")
-        labeldp("train", written(place, text), "-o", place / name, "--quiet")
-        runs[name] = document(place / name, "privacy")
-    labels, users = runs["labels"], runs["users"]
-    assert labels["details"]["sigma"] == users["details"]["sigma"]
-    assert users["details"]["unit"] == "user" and "all labels of one user" in users["adjacency"]
-    assert "for each of them" not in users["statement"]
-
-
 def test_killed_behind_the_votes(place):
     """The votes are there before anything is fitted, and are not cast or drawn again."""
     config, cut = written(place, CONFIG), place / "cut"
@@ -134,13 +114,8 @@ def test_killed_behind_the_votes(place):
     rows, votes = good["voted_rows"], good["noisy_votes"]
     for damage in (
         {"teachers": good["teachers"] + 1},
-        {"noise_scale": good["noise_scale"] - 1},
         {"noisy_votes": votes[:-1]},
-        {"noisy_votes": votes * np.nan},
-        {"voted_rows": rows + 1500},
         {"voted_rows": rows[::-1]},
-        {"voted_rows": rows - 1500},
-        {"more": rows},
     ):
         np.savez(cut / "kept.npz", **{**good, **damage})
         said = labeldp("train", config, "-o", cut, "--resume", "--quiet", code=2)
@@ -167,9 +142,6 @@ def test_no_label_stops_a_run_or_is_counted(tmp_path, labels):
 
 WRONG = {
     "more teachers than rows": ("epsilon: 4", "epsilon: 4, teachers: 41", "method.teachers"),
-    "more queries than rows": ("epsilon: 4", "epsilon: 4, queries: 41", "method.queries"),
-    "no teacher": ("epsilon: 4", "epsilon: 4, teachers: 0", "method.teachers"),
-    "no query": ("epsilon: 4", "epsilon: 4, queries: 0", "method.queries"),
     "ε out of reach": ("epsilon: 4", "epsilon: 0.01", "method.epsilon: is too small"),
     "ε out of reach of these": (
         "epsilon: 4",
@@ -177,17 +149,7 @@ WRONG = {
         "method.epsilon: is too small: the noise on each count has a standard deviation of 33.4, "
         "but there are only 10 teachers",
     ),
-    "δ that no noise reaches": ("1e-5", "1e-200", "method.epsilon"),
-    "no δ": (", delta: 1e-5", "", "method.delta"),
-    "δ below floats": ("1e-5", "1e-310", "method"),
-    "a strange default": ("1e-5", "1e-5, default: 9", "method.default"),
     "too many classes": ("classes: 3", "classes: 1001", "data.classes"),
-    "no classes": (", classes: 3", "", "data.classes"),
-    "a regression": (", classes: 3}\nloss: cross_entropy", "}\nloss: squared", "loss"),
-    "an unknown teacher": ("1e-5", "1e-5, teacher: oracle", "method.teacher"),
-    "an unknown student": ("1e-5", "1e-5, student: best", "method.student"),
-    "a model": ("loss:", "model: {kind: linear}\nloss:", "model"),
-    "half a user": ("1e-5", "1e-5, user_column: user", "method"),
     "a label as user": (
         "1e-5",
         "1e-5, user_column: y, max_examples_per_user: 1",

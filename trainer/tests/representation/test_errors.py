@@ -4,10 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_trainer import ConfigError, DataError, InputError
+from labeldp_trainer import ConfigError, InputError
 
 from trainer.tests.representation.representation_helpers import (
-    IMAGES,
     PATCHES,
     TABLE,
     loaded,
@@ -21,16 +20,12 @@ from trainer.tests.trainer_helpers import write_tables
     ("representation", "expected"),
     [
         ("{kind: patch}", "t.yaml:5: representation.kind: 'patch' is unknown; did you mean"),
-        ("{kind: patches, sise: 3}", "representation.sise: unknown key; did you mean 'size'?"),
         (
             "{kind: patches, components: 0}",
             "expected a number of components from 1 to 8,192, or all",
         ),
-        ("{kind: patches, components: most}", "expected a number of components"),
         ("{kind: patches, patches: 4000}", "36,000 columns; at most 8,192 are allowed"),
         ("{kind: splines}", "t.yaml:5: representation.kind: splines needs a table"),
-        ("{kind: file, train: a.npz}", "representation.test: this key is missing"),
-        ("{kind: random_fourier, scale: 0}", "representation.scale: expected greater than 0"),
     ],
 )
 def test_configs_of_images(tmp_path, representation, expected):
@@ -44,8 +39,6 @@ def test_configs_of_images(tmp_path, representation, expected):
     [
         ("{kind: patches}", "representation.kind: patches needs images"),
         ("{kind: splines, crosses: [a, b]}", "or a list of pairs of feature columns"),
-        ("{kind: splines, crosses: [[a, a]]}", "or a list of pairs of feature columns"),
-        ("{kind: splines, crosses: -1}", "expected a number of hashed columns"),
     ],
 )
 def test_configs_of_tables(tmp_path, representation, expected):
@@ -54,18 +47,10 @@ def test_configs_of_tables(tmp_path, representation, expected):
     assert expected in str(error.value)
 
 
-def test_unlabelled_test_needs_a_test_part(tmp_path):
-    text = IMAGES.replace(", test: test.npz", "")
-    with pytest.raises(ConfigError, match=r"but data\.test is missing"):
-        loaded(tmp_path, "{kind: pca, unlabelled: [test]}", text)
-
-
 @pytest.mark.parametrize(
     ("representation", "expected"),
     [
         ("{kind: patches, size: 7}", "representation.size: 7 is more than a side of the images"),
-        ("{kind: patches, size: 5, pool: 3}", "representation.pool: 3 is more than the 2 places"),
-        ("{kind: pca, unlabelled: [gone.npz]}", "gone.npz: does not exist"),
         ("{kind: file, train: short.npz, test: test.npz}", "with a row for each row of the data"),
         ("{kind: file, train: nan.npz, test: test.npz}", "NaN, infinite or too large for float32"),
     ],
@@ -77,13 +62,6 @@ def test_data_of_images(tmp_path, representation, expected):
     with pytest.raises(InputError) as error:
         vectors(tmp_path, representation)
     assert expected in str(error.value)
-
-
-def test_images_of_another_size(tmp_path):
-    write_images(tmp_path)
-    np.savez(tmp_path / "more.npz", x=np.zeros((3, 9, 9, 1)))
-    with pytest.raises(DataError, match="an example has shape"):
-        vectors(tmp_path, "{kind: pca, unlabelled: [more.npz]}")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +83,3 @@ def test_constant_tables(tmp_path, kind):
     pq.write_table(pa.table(rows | constant), tmp_path / "train.parquet")
     with pytest.raises(ConfigError, match=r"nothing is left|same features"):
         vectors(tmp_path, f"{{kind: {kind}}}", TABLE)
-
-
-def test_crosses_of_unknown_columns(tmp_path):
-    write_tables(tmp_path, rows=60)
-    with pytest.raises(ConfigError, match="'z' is not a feature, or is constant"):
-        vectors(tmp_path, "{kind: splines, crosses: [[a, z]]}", TABLE)

@@ -3,7 +3,7 @@
 import pytest
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.representation import build as forecasts
-from labeldp_trainer.representation.build import forecast, operations
+from labeldp_trainer.representation.build import operations
 
 from trainer.tests.representation.representation_helpers import (
     IMAGES,
@@ -33,12 +33,6 @@ def test_it_is_announced_before_learning_and_not_again(tmp_path, monkeypatch):
         )
     assert [words for words in told if words != "step"] == told[:1]
     assert "160 images" in told[0] and "estimated" in told[0] and " to " in told[0]
-
-
-def test_short_work_and_tables_have_none(monkeypatch):
-    assert forecast(config(PATCHES), (6, 6, 1), 100, 120) is None
-    monkeypatch.setattr(forecasts, "LEAST", 0.0)
-    assert forecast(config("{kind: pca}"), None, 100, 120) is None
 
 
 def test_more_rows_and_pixels_take_longer_and_parts_count_once():

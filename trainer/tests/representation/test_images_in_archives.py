@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from labeldp_trainer import InputError, parse_config, read_coefficients, train
 from labeldp_trainer.config.model import OF_IMAGES
@@ -50,26 +49,3 @@ def test_images_that_are_too_small_for_wavelets_keep_components(tmp_path):
     assert kept(run) == "pca"
     with pytest.raises(InputError, match="has no coefficients: its features are images"):
         read_coefficients(run)
-
-
-def test_pixels_have_no_coefficients(tmp_path):
-    write_images(tmp_path, side=6)
-    with pytest.raises(InputError, match=r"goal: coefficients are for columns; these are images"):
-        run_of(tmp_path, RELEASE[:-1] + ", goal: coefficients}")
-    assert not (tmp_path / "runs").exists()
-
-
-def test_vectors_keep_components(tmp_path):
-    random = np.random.default_rng(0)
-    for name in ("train", "test"):
-        x, y = random.normal(size=(90, 4)).astype(np.float32), random.integers(0, 3, 90)
-        np.savez(tmp_path / f"{name}.npz", x=x, y=y)
-    assert kept(run_of(tmp_path)[1]) == "pca"
-
-
-def test_a_config_that_chooses_is_obeyed(tmp_path):
-    write_images(tmp_path, side=8)
-    text = CONFIG % RELEASE + "representation: {kind: pca}\n"
-    run = tmp_path / "runs" / "one"
-    train(parse_config(text, "t.yaml", tmp_path), run)
-    assert kept(run) == "pca"

@@ -1,7 +1,6 @@
 """The run folder keeps a representation; runs beside it take it; what is damaged is made again."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -90,33 +89,18 @@ def test_other_options_features_and_test_rows_do_not(first):
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", ["cut", "pipe"])
-def test_what_is_damaged_is_made_again(first, name, damage, tmp_path):
-    """Nothing is waited for: a folder that came with a release may be a stranger's."""
+def test_what_is_damaged_is_made_again(first, name, tmp_path):
     source = kept(first[0], "a", "x").parent
     folder = copied(source, tmp_path / "runs" / "a" / "representation")
     digest = json.loads((folder / "facts.json").read_text())["digest"]
     assert store.find(tmp_path / "runs" / "c", digest, BOTH) is not None
     assert store.find(tmp_path / "runs" / "c", "0" * 64, BOTH) is None
     (folder / name).unlink()
-    if damage == "pipe":
-        os.mkfifo(folder / name)
-    else:
-        (folder / name).write_bytes((source / name).read_bytes()[:-20])
+    (folder / name).write_bytes((source / name).read_bytes()[:-20])
     assert store.find(tmp_path / "runs" / "c", digest, BOTH) is None
     if name in ("learnt.npz", "facts.json"):
         with pytest.raises(RunFolderError, match="missing or damaged"):
             restored(tmp_path / "runs" / "a")
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format_version": "1.0"}', "\0"])
-def test_facts_that_are_none_are_passed_over(tmp_path, text):
-    folder = tmp_path / "x" / "representation"
-    folder.mkdir(parents=True)
-    (folder / "facts.json").write_text(text)
-    assert store.find(tmp_path / "new", "0" * 64, BOTH) is None
-    with pytest.raises(RunFolderError):
-        restored(tmp_path / "x")
 
 
 def test_resume(first, tmp_path):
@@ -148,16 +132,14 @@ def copied(source, target):
     return target
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
+def test_vectors_of_other_rows_are_not_taken(first, tmp_path):
     """350 vectors stood for 400 rows once; neither those beside nor those of the run itself."""
     source = kept(first[0], "a", "x").parent
-    name = "new" if own else "beside"
     train, test = np.load(source / "train.npy"), np.load(source / "test.npy")
     digest = json.loads((source / "facts.json").read_text())["digest"]
 
     def found(place, rows=BOTH, **changed):
-        folder = copied(source, tmp_path / place / name / "representation")
+        folder = copied(source, tmp_path / place / "beside" / "representation")
         for file, array in changed.items():
             np.save(folder / f"{file}.npy", array)
         return store.find(tmp_path / place / "new", digest, rows)
@@ -165,7 +147,4 @@ def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
     assert found("same", train=train) is not None
     assert found("fewer", train=train[:-10]) is None
     assert found("more", test=np.concatenate([test, test])) is None
-    assert found("narrow", train=train[:, 1:]) is None
-    assert found("wide type", train=train.astype(np.float64)) is None
-    assert found("flat", train=train.ravel()) is None
     assert found("no test", rows=(120, None)) is None

@@ -4,15 +4,12 @@ import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from labeldp_trainer.data import load_data
-from labeldp_trainer.representation import PartsLearner, represented
 from labeldp_trainer.representation.tables import hashed_columns
 
 from trainer.tests.representation.representation_helpers import (
     PATCHES,
     TABLE,
     images,
-    loaded,
     vectors,
     write_images,
 )
@@ -89,15 +86,6 @@ def test_no_label_enters(tmp_path, representation):
     np.testing.assert_array_equal(first.test.features, second.test.features)
 
 
-def test_a_seed_of_its_own(tmp_path):
-    write_images(tmp_path, rows=50)
-    _, first, _ = vectors(tmp_path, PATCHES)
-    _, same, _ = vectors(tmp_path, PATCHES.replace("}", ", seed: 7}"))
-    _, other, _ = vectors(tmp_path, PATCHES.replace("}", ", seed: 8}"))
-    np.testing.assert_array_equal(first.train.features, same.train.features)
-    assert np.abs(first.train.features - other.train.features).max() > 0.1
-
-
 def test_answers_of_patches_by_hand(tmp_path):
     """Raw vectors from the definition: normalise, project, ReLU, pool, square root; colours."""
     write_images(tmp_path, rows=60, channels=3)
@@ -167,20 +155,6 @@ def test_unlabelled_rows_are_learnt_from(tmp_path):
     assert np.abs(plain.train.features - after.train.features).max() > 0.01
 
 
-def test_unlabelled_tables_need_no_label(tmp_path):
-    write_tables(tmp_path, rows=300)
-    more = pq.read_table(tmp_path / "test.parquet").drop_columns(["y", "colour"])
-    pq.write_table(more, tmp_path / "more.parquet")
-    import pyarrow.csv
-
-    pyarrow.csv.write_csv(more, tmp_path / "more.csv")
-    text = "{kind: splines, unlabelled: [%s]}"
-    _, first, learnt = vectors(tmp_path, text % "more.parquet", TABLE)
-    _, second, _ = vectors(tmp_path, text % "more.csv", TABLE)
-    assert learnt.facts["rows"] == 500
-    np.testing.assert_array_equal(first.train.features, second.train.features)
-
-
 def test_vectors_of_a_file(tmp_path):
     write_images(tmp_path)
     random = np.random.default_rng(0)
@@ -206,28 +180,3 @@ def test_a_row_beside_many_equal_ones_stays_in_the_graph(tmp_path):
     _, after, _ = vectors(tmp_path, "{kind: graph, of: pca, neighbours: 4, dims: 5}")
     assert np.isfinite(after.train.features).all()
     np.testing.assert_allclose(after.train.features[:50].std(0), 0, atol=1e-3)
-
-
-def test_representations_with_one_learner_share_their_parts(tmp_path):
-    write_images(tmp_path)
-    learned, shared = [], []
-
-    class Seen(PartsLearner):
-        def learnt(self, config, shape):
-            learned.append((config.kind, super().learnt(config, shape)))
-            return learned[-1][1]
-
-    def learner(*given):
-        shared[:] = shared or [Seen(*given)]
-        return shared[0]
-
-    graph = f"{{kind: graph, of: {PATCHES}, dims: 6, landmarks: 50}}"
-    for number, text in enumerate((PATCHES, graph)):
-        config = loaded(tmp_path, text)
-        data = load_data(config, ("y",), ("y",))
-        after, _ = represented(config, data, tmp_path / f"run {number}", learner=learner)
-        _, alone, _ = vectors(tmp_path, text)
-        assert np.array_equal(after.train.features, alone.train.features)
-    (of_patches, first), (inside, again), (of_graph, _) = learned
-    assert (of_patches, inside, of_graph) == ("patches", "patches", "graph")
-    assert first is again

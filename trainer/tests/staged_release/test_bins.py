@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from labeldp_trainer.interactions.questions import BROAD, MAINLY_MAINS
-from labeldp_trainer.staged_release.plan import MOST_BINS, HistogramBins, most_sums
+from labeldp_trainer.staged_release.plan import MOST_BINS, HistogramBins
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 
@@ -15,16 +14,6 @@ def test_bins_are_disjoint_and_cover_the_range(ends):
     assert (bins.labels[0], bins.labels[-1]) == ends
     assert (bins.sizes[0], bins.sizes[-1]) == (0, ends[1] - ends[0])
     assert max(len(bins.labels), len(bins.sizes)) <= MOST_BINS
-
-
-def test_fewer_sums_are_asked_of_many_rows():
-    assert most_sums(50_000) == 600 > most_sums(100_000)
-    assert table(5, 60).draws(None).most_sums == 600
-
-
-def test_few_interactions_are_expected_of_classes():
-    assert table(5, 60).draws(None).guess == BROAD
-    assert table(5, 60, classes=("a", "b")).draws(None).guess == MAINLY_MAINS
 
 
 def guess(labels, ends, seed):

@@ -113,11 +113,6 @@ def test_the_greatest_ratio_is_found_to_a_millionth(epsilon, stated):
     assert gaussian_curve(real(found) * mpmath.mpf("1.000001"), epsilon) > most
 
 
-def test_no_ratio_for_almost_no_delta():
-    with pytest.raises(ValueError, match="raise it"):
-        greatest_ratio(Fraction(1, 10**9), Fraction(1, 10**30))
-
-
 @pytest.mark.parametrize("classes", [True, False])
 @pytest.mark.parametrize("text", ["0.1", "1", "4"])
 def test_the_parts_of_a_plan_spend_it_all_and_no_more(classes, text):
@@ -149,13 +144,6 @@ def test_a_history_that_spends_less_may_not_be_farther_from_continuous_noise():
     near, between = (NoisyRelease(moved, sigma, int(far * share)) for share in (1e-4, 0.5))
     assert plan.proved_delta([near], epsilon) <= stated
     assert composed_delta([between], epsilon) <= stated < plan.proved_delta([between], epsilon)
-
-
-def test_scales_that_no_sampler_has_are_refused():
-    plan = BudgetPlan.of(Fraction("0.001"), Fraction("1e-9"), classes=True)
-    assert plan.sigma(0, histogram_sensitivity(1)) <= 1 << 58
-    with pytest.raises(ValueError, match="raise it"):
-        plan.sigma(0, histogram_sensitivity(1 << 20))
 
 
 @pytest.mark.parametrize("classes", [(0, 1), None])

@@ -6,11 +6,9 @@ import shutil
 
 import jax
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_runtime.whole_file import replaced_when_whole
 from labeldp_trainer import training
 from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.methods import staged_release as method_module
@@ -154,32 +152,6 @@ def test_a_full_disk_names_the_run_and_keeps_what_was_drawn(tmp_path, monkeypatc
     assert labeldp(config, "-o", output, "--resume").exit_code == 0 and not drawn
 
 
-def test_a_process_that_is_writing_is_waited_for(tmp_path, monkeypatch):
-    """Another output would be another release."""
-    config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 2)
-    labeldp(config, "-o", output)
-    stopped_at(monkeypatch, 6)
-    with pytest.raises(KilledError), replaced_when_whole(output / "release.npz"):
-        result = labeldp(config, "-o", output, "--resume")
-        raise KilledError
-    assert result.exit_code == 2
-    assert "another process has resumed this run; wait for it" in result.stderr
-    assert len(read_staged(output / "release.npz").parts) == 2
-
-
-def test_what_else_is_in_the_way_of_a_part_is_named(tmp_path, monkeypatch):
-    """Waiting would not help."""
-    config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 2)
-    labeldp(config, "-o", output)
-    (output / ".release.npz.labeldp-partial").symlink_to(tmp_path)
-    stopped_at(monkeypatch, 6)
-    result = labeldp(config, "-o", output, "--resume")
-    assert result.exit_code == 2 and "is in the way" in result.stderr
-    assert len(read_staged(output / "release.npz").parts) == 2
-
-
 def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
     """The other's file keeps its parts, and what the first has drawn is in no file."""
     config, output = prepare(tmp_path)
@@ -202,25 +174,6 @@ def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
     assert seen == [0, (output / "release.npz").read_bytes()]
     assert len(drawn) == 1 + 4
     assert not [path for path in output.iterdir() if "partial" in path.name]
-
-
-def test_a_release_of_another_table_is_refused(tmp_path, monkeypatch):
-    """With a column more, or with other categories."""
-    config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 6)
-    assert labeldp(config, "-o", output).exit_code == 0
-    given = ("--from-release", output / "release.npz")
-    random = np.random.default_rng(0)
-    for text, categories in (("numeric: [a], ", 3), ("", 3), ("numeric: [a], ", 1)):
-        colours = np.array(["u", "v", "w"])[random.integers(0, categories, 60)]
-        columns = {"a": random.normal(size=60), "c": colours, "y": np.zeros(60)}
-        pq.write_table(pa.table(columns), tmp_path / "train.parquet")
-        stated = config.read_text(encoding="utf-8").replace("numeric: [a], ", text)
-        (tmp_path / "other.yaml").write_text(stated, encoding="utf-8")
-        result = labeldp(tmp_path / "other.yaml", "-o", tmp_path / "other", *given)
-        assert result.exit_code == 2 and "the features are those of the release" in result.stderr
-        verified = labeldp(tmp_path / "other.yaml", "--verify-release", given[1])
-        assert verified.exit_code == 1 and "the features are those" in verified.output
 
 
 def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeypatch):
@@ -267,7 +220,7 @@ def test_without_a_default_a_missing_number_says_nothing(tmp_path, monkeypatch):
             assert np.count_nonzero(a) == np.count_nonzero(b) == 1 and 0 < a.sum() < b.sum()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_whatever_noise_leaves_of_answers_a_model_follows(seed):
     """Few rows, many classes, small ε: often only the constant is asked about."""
     random = np.random.default_rng(seed)

@@ -23,20 +23,10 @@ from labeldp_compile.composition import compose
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.composition.brute_force import largest_divergence, rows_of
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.analysed import realised_ratio
 from verifier.tests.integers import random_additive, random_table
 
-SPEC = """
-version: 1
-name: example
-label:
-  column: y
-  domain: {{kind: integer, min: 0, max: {last}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
-mechanism: {mechanism}
-"""
 MECHANISMS = {
     "{kind: randomized_response}": "absolute",
     "{kind: rr_on_bins}": "squared",
@@ -54,12 +44,11 @@ def lattice_of(part):
 
 
 def compiled(mechanism, labels, epsilon):
-    weights = [labels + 3 - y for y in range(labels)]
-    text = SPEC.format(
-        last=labels - 1,
+    text = spec(
+        labels=labels,
         loss=MECHANISMS[mechanism],
         epsilon=epsilon,
-        weights=weights,
+        prior={"kind": "public", "weights": [labels + 3 - y for y in range(labels)]},
         mechanism=mechanism,
     )
     return compile_text(text).randomizer

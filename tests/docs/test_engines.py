@@ -12,16 +12,9 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_compile.spec import parse_spec
 from runtime.tests import set_files
 from runtime.tests.engines.helpers import RESPONSE
+from tests.fixtures.specs import spec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
-SPEC = """
-version: 1
-name: visits
-label: {column: visits, domain: {kind: integer, min: 0, max: 9}}
-loss: squared
-privacy: {epsilon: 1.0}
-mechanism: {kind: rr_on_bins}
-"""
 
 
 def test_the_imports_work_and_the_options_exist():
@@ -98,4 +91,4 @@ def test_a_stream_of_duckdb_is_drawn_once():
 
 def test_the_prior_is_a_valid_one():
     (prior,) = re.findall(r"^prior: .*$", PAGE, re.M)
-    assert parse_spec(SPEC + prior + "\n").prior.counts == "n"
+    assert parse_spec(spec(prior=None) + prior + "\n").prior.counts == "n"

@@ -11,27 +11,11 @@ from tests.report.test_page import contrast
 SHEET = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
 
 
-def test_home_has_the_first_command_and_the_picture(site):
-    page = (site / "index.html").read_text(encoding="utf-8")
-    plain = re.sub(r"<[^>]*>", "", page)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "make demo" in readme and "make demo" in plain
-    assert 'src="images/report.png"' in page and (site / "images" / "report.png").is_file()
-
-
 def test_the_page_of_the_runtime_is_its_readme_and_has_links_to_it(site):
     page = (site / "runtime.html").read_text(encoding="utf-8")
     assert "Requirements on the file" in page and "runtime/examples" in page
     for name in ("index", "spec", "policy"):
         assert 'href="runtime.html' in (site / f"{name}.html").read_text(encoding="utf-8")
-
-
-def test_code_is_highlighted_and_has_buttons_to_copy_it(site):
-    page = (site / "reference-labeldp_runtime.html").read_text(encoding="utf-8")
-    assert '<span class="gp">&gt;&gt;&gt; </span>' in page
-    assert '<span class="nt">label</span>' in (site / "spec.html").read_text(encoding="utf-8")
-    config = re.search(r'<script id="__config" type="application/json">(.*?)</script>', page)[1]
-    assert "content.code.copy" in json.loads(config)["features"]
 
 
 @pytest.mark.parametrize("scheme", ["default", "slate"])

@@ -15,6 +15,7 @@ from labeldp_compile.build.assembly import assemble
 from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.analysed import realised_ratio
 from verifier.tests.files import all_words, run
 
@@ -29,20 +30,11 @@ OPTIONS = {
     "staircase": ", clip: true, lattice: 0.5",
     "exponential": "",
 }
-SPEC = """
-version: 1
-name: every
-label: {{column: y, domain: {domain}}}
-loss: squared
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: {mechanism}{options}}}
-"""
 
 
 def text_of(mechanism, epsilon, domain="{kind: integer, min: -1, max: 3}"):
-    options = OPTIONS[mechanism]
-    return SPEC.format(mechanism=mechanism, options=options, epsilon=epsilon, domain=domain)
+    kind = f"{{kind: {mechanism}{OPTIONS[mechanism]}}}"
+    return spec(name="every", domain=domain, epsilon=epsilon, mechanism=kind)
 
 
 @pytest.mark.parametrize("epsilon", ["0.7", "3"])
@@ -81,9 +73,9 @@ def test_random_domains_priors_and_epsilons(mechanism, domain, epsilon, real):
     stated = f"{{kind: integer, min: {low}, max: {low + k - 1}}}"
     if real:
         stated = f"{{kind: real, min: {low}, max: {low + 1}, points: {k}}}"
-    spec = parse_spec(text_of(mechanism, "1", stated))
+    wanted = parse_spec(text_of(mechanism, "1", stated))
     prior = Prior.of({"kind": "public", "weights": weights}, epsilon)
-    artifact = assemble(spec, prior, "0" * 64)  # verifies its own output
+    artifact = assemble(wanted, prior, "0" * 64)  # verifies its own output
     assert realised_ratio(artifact.randomizer) <= exp_lower(epsilon)
     # The bound is the least multiple of 10^-12 above.
     assert artifact.certificate.privacy.epsilon_label_bound <= float(epsilon) + 1e-12

@@ -137,31 +137,6 @@ def _with_rows_of_one(columns, generator):
     return table if np.linalg.eigvalsh(information).min() > 1e-6 else None
 
 
-def test_large_epsilon_is_randomized_response_with_its_labels():
-    for text, labels in ((text_of(5, 4), ["class 0", "class 4"]), (_integers(4), [3, 12])):
-        artifact = compile_text(text)
-        assert artifact.certificate.form == "window" and artifact.certificate.sets.blocks is None
-        assert check_bytes(artifact.model).ok
-        assert set(labels) <= set(artifact.randomizer.values)
-        assert artifact.certificate.sets.gap < 1e-9
-
-
-def _integers(epsilon):
-    return sets_spec("{kind: integer, min: 3, max: 12}", "clamp", epsilon)
-
-
-def test_integers_answer_with_sets_too_and_are_clamped():
-    artifact = compile_text(_integers("0.5"))
-    assert check_bytes(artifact.model).ok and artifact.certificate.utility.largest_bias is None
-    words = np.arange(4096, dtype=np.uint64) << np.uint64(52)
-    assert run(artifact.model, np.full(4096, -9), words) == run(
-        artifact.model, np.full(4096, 3), words
-    )
-    decoded = check_bytes(artifact.model).verified().only
-    assert decoded.usefulness.set_sizes == (4, 4) and not decoded.shortcomings
-    assert decoded.usefulness.deviation is None and decoded.usefulness.kept is not None
-
-
 def test_the_loss_is_that_of_a_label_drawn_from_the_set():
     artifact = compile_text(text_of(6, 1))
     r, total = artifact.randomizer, Fraction(0)

@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from labeldp_verify.forms.randomizers import Segment, check_additive, check_tabl
 from labeldp_verify.graph.alias_table import alias_entries, column_bits
 
 from labeldp_compile.export.coq.proof import PREFIX, needed, source
+from verifier.tests.integers import composition, near_constant, random_additive, random_table
 
 PROGRAMS = Path(__file__).parent
 Question = tuple[str, bool]  # a line for the program, and the verifier's verdict
@@ -125,19 +125,7 @@ def _asked(generator: random.Random, randomizers: Iterable[Form]) -> list[Questi
 
 def _parts(generator: random.Random, total: int, parts: int) -> tuple[int, ...]:
     """Integers ≥ 1 with this sum: nearly equal, or of all sizes."""
-    if generator.random() < 0.5:
-        mean = total // parts
-        weights = [mean - generator.randrange(mean // 4 + 1) for _ in range(parts)]
-        weights[generator.randrange(parts)] += total - sum(weights)
-        return tuple(weights)
-    cuts = {0, total}
-    while len(cuts) <= parts:
-        cut = generator.randrange(1, 1 << generator.randrange(1, total.bit_length()))
-        cuts.add(generator.choice([cut, total - cut]))
-    ends = sorted(cuts)
-    weights = [b - a for a, b in pairwise(ends)]
-    generator.shuffle(weights)
-    return tuple(weights)
+    return generator.choice([near_constant, composition])(generator, total, parts)
 
 
 def _nudged(generator: random.Random, numbers: Sequence[int]) -> tuple[int, ...]:
@@ -184,9 +172,8 @@ def _table_questions(generator: random.Random) -> list[Question]:
 
 
 def _table(generator: random.Random) -> TableRandomizer:
-    bits, m = generator.randrange(6, 65), generator.randrange(1, 9)
-    counts = tuple(_parts(generator, 1 << bits, m) for _ in range(generator.randrange(1, 5)))
-    return TableRandomizer(bits, counts, tuple(map(float, range(m))))
+    bits, values = generator.randrange(6, 65), tuple(map(float, range(generator.randrange(1, 9))))
+    return random_table(generator, generator.randrange(1, 5), values, bits, _parts)
 
 
 def _moved(generator: random.Random, weights: Sequence[int]) -> tuple[int, ...]:
@@ -227,21 +214,14 @@ def _entry_questions(generator: random.Random) -> list[Question]:
 def _additive_questions(generator: random.Random) -> list[Question]:
     labels, spacing = generator.randrange(2, 6), generator.randrange(1, 4)
     reach, bits = generator.randrange(1, 4), generator.randrange(9, 65)
-    D, words = (labels - 1) * spacing, 1 << bits
-    least, most = D - reach * D, reach * D
-    low, high = sorted((generator.randint(least, most), generator.randint(least, most)))
-    if generator.random() < 0.5:
-        low, high = least, most
-    shapes = (_parts(generator, words, D), _parts(generator, words, D))
-    blocks = _parts(generator, words, 2 * reach + 2)
-    r = AdditiveRandomizer(bits, labels, spacing, blocks, shapes, low, high, 0.0, 1.0)
+    r = random_additive(generator, labels, spacing, reach, bits, row=_parts)
     altered = generator.choice(
         [
-            replace(r, blocks=_moved(generator, blocks)),
-            replace(r, blocks=_nudged(generator, blocks)),
-            replace(r, shapes=(_moved(generator, shapes[0]), shapes[1])),
-            replace(r, low=low - 1),
-            replace(r, high=high + 1),
+            replace(r, blocks=_moved(generator, r.blocks)),
+            replace(r, blocks=_nudged(generator, r.blocks)),
+            replace(r, shapes=(_moved(generator, r.shapes[0]), r.shapes[1])),
+            replace(r, low=r.low - 1),
+            replace(r, high=r.high + 1),
         ]
     )
     return _asked(generator, [r, altered])

@@ -18,7 +18,6 @@ from labeldp_compile.rounding.additive_noise import (
     rounded_shape,
     staircase_magnitudes,
 )
-from tests.randomizer.additive_reference import probability
 from verifier.tests.analysed import realised_ratio as additive_ratio
 
 EPSILONS = ["0.1", "0.5", "1", "4", "8", "20"]
@@ -35,6 +34,12 @@ def staircase(D, epsilon, width, clip=False):
     return additive_noise(
         lambda e: staircase_magnitudes(e, D, width), lattice, Fraction(epsilon), clip
     )
+
+
+def probability(r, n):
+    block, i = divmod(n, r.period)
+    weight = r.blocks[block + r.reach + 1] * r.shapes[block >= 0][i]
+    return Fraction(weight, r.words**2)
 
 
 def definition_17(n, D, epsilon):

@@ -7,18 +7,14 @@ import pytest
 from labeldp_compile.page import pictures
 from labeldp_compile.report.page import examine, report_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.specs import spec
 
-REAL_SPEC = """
-version: 1
-name: share
-label:
-  column: share
-  domain: {kind: real, min: 0.5, max: 3.0, points: 11}
-loss: squared
-privacy: {epsilon: 1.0}
-prior: {kind: uniform}
-mechanism: {kind: laplace, lattice: 0.05}
-"""
+REAL_SPEC = spec(
+    name="share",
+    column="share",
+    domain="{kind: real, min: 0.5, max: 3.0, points: 11}",
+    mechanism="{kind: laplace, lattice: 0.05}",
+)
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "$\\frac{1}{0}$",
@@ -31,18 +27,15 @@ HOSTILE = [
     "</script>",
     "a name that goes on and on, much further than any picture has room for",
 ]
-HOSTILE_SPEC = f"""
-version: 1
-name: hostile
-label:
-  column: "</title></script><script>alert(3)</script>"
-  domain: {{kind: categorical, values: {HOSTILE!r}}}
-  out_of_domain: {{default: "日本"}}
-loss: zero_one
-privacy: {{epsilon: 1.5}}
-prior: {{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}}
-mechanism: {{kind: rr_with_prior}}
-""".replace(r"'$\\frac", r"'$\frac").replace(r"\u202e", "�")
+HOSTILE_SPEC = spec(
+    name="hostile",
+    column='"</title></script><script>alert(3)</script>"',
+    values=[name.replace("\u202e", "�") for name in HOSTILE],
+    out_of_domain={"default": "日本"},
+    epsilon=1.5,
+    prior={"kind": "public", "weights": [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]},
+    mechanism="rr_with_prior",
+)
 SPECS = {
     "bins": INTEGER_SPEC,
     "unbiased": INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased"),

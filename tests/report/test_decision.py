@@ -237,45 +237,12 @@ def test_a_run_is_told_in_the_same_words(unit):
     assert "√" not in page and "about 1.3" in page and "δ" in Reader(page).sections["numbers"]
 
 
-def test_a_run_without_privacy_is_red():
-    found = of_run(promise(epsilon=None, delta="0"), "y", None, None, "")
-    assert found.verdict == "bad" and found.belief is None
-    assert "protects nobody" in found.says
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("area (m²), %", "area (m²), %"), ("rent €", "rent €"), ("<b>√\x1b", "�b���")],
-)
-def test_names_of_columns_are_shown_as_people_write_them(name, shown):
-    assert of_run(promise(), name, None, None, "").whose == f"The value of {shown} in each row."
-
-
-def test_how_many_values_a_person_has_is_said_to_be_declared(made):
-    unit = "epsilon: 3, unit: person, person_column: who, labels_per_person: 3"
-    text = INTEGER_SPEC.replace("epsilon: 1.0", unit)
-    (made / "file.onnx").write_bytes(compile_text(text).model)
-    assert labeldp("report", made / "file.onnx", "-o", made / "page.html").exit_code == 0
-    said = first_screen((made / "page.html").read_text("utf-8"))
-    assert "Up to 3 values of" in said and "how many values a person has is only declared" in said
-    assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS
-
-
 def test_no_number_is_given_for_odds_that_have_too_many_digits():
     said = of_run(promise(epsilon="60"), "y", None, None, "").how_much
     (odds,) = re.findall(r"odds grow at most ([0-9,]+) times", said)
     assert int(odds.replace(",", "")) >= math.floor(math.exp(60))
     said = of_run(promise(epsilon="200"), "y", None, None, "").how_much
     assert "at most 100 percent sure." in said and "odds" not in said  # not those of ε = 60
-
-
-def test_public_nulls_are_named_among_what_is_not_protected(made):
-    text = INTEGER_SPEC.replace("domain:", "nulls: public\n  domain:", 1)
-    (made / "file.onnx").write_bytes(compile_text(text).model)
-    assert labeldp("report", made / "file.onnx", "-o", made / "page.html").exit_code == 0
-    said = first_screen((made / "page.html").read_text("utf-8"))
-    assert "which rows have no value" in said and len(said.split()) <= MOST_WORDS
-    assert json.loads(labeldp("report", made / "file.onnx", "--json").stdout)
 
 
 def promised(epsilon, delta, **details):

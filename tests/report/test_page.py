@@ -8,21 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from jinja2 import ChoiceLoader, DictLoader
-from labeldp_verify import Check, Report
-from labeldp_verify.artifact import Table
 from labeldp_verify.printable import printable
-from matplotlib.figure import Figure
 
-from labeldp_compile.build.assembly import assemble
 from labeldp_compile.cli import main
 from labeldp_compile.page import document
 from labeldp_compile.page.document import DARK, LIGHT
-from labeldp_compile.page.pictures import inline_svg, picture_settings
-from labeldp_compile.prior.obtain import estimate_prior
-from labeldp_compile.report.page import Findings, examine, report_page
-from labeldp_compile.report.plots import bin_starts, prior_shares
-from labeldp_compile.spec import parse_spec
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader
 
@@ -80,27 +70,6 @@ def test_names_of_others_are_shown_and_never_obeyed(pages):
     assert ">#1a1a1a<" in text and "var(--ink)" not in re.sub(
         r'(style|class)="[^"]*"|<style>.*?</style>', "", text, flags=re.DOTALL
     )
-
-
-@pytest.mark.usefixtures("with_pictures")
-def test_names_that_look_like_attributes_stay_as_they_are():
-    text = f'style="{LIGHT["ink"]}" id="line_1"'
-    with picture_settings():
-        figure = Figure()
-        figure.text(0.5, 0.5, text, color=LIGHT["ink"])
-        svg = inline_svg(figure, "names", "a picture")
-    assert f">{text}</text>" in svg and "fill: var(--ink)" in svg
-
-
-def test_a_hostile_name_of_file_and_spec(tmp_path, with_pictures):
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(INTEGER_SPEC + "# <script>alert(4)</script> \u202e\n", encoding="utf-8")
-    artifact = compile_text(INTEGER_SPEC)
-    path = tmp_path / "<b>&.onnx"
-    path.write_bytes(artifact.model)
-    page = Reader(report_page(examine(path, spec)))  # the digest differs: it does not verify
-    assert "<b>&.onnx" in page.sections[""] and "b" not in page.tags
-    assert "another spec" in page.sections["checks"]
 
 
 @pytest.mark.slow
@@ -166,41 +135,6 @@ def test_a_file_that_does_not_verify(files, tmp_path):
     assert (
         "svg" not in page.tags and "data" not in page.tags and list(page.sections) == ["", "checks"]
     )
-
-
-def test_the_spec_is_checked_and_shown(tmp_path):
-    spec = tmp_path / "example.yaml"
-    spec.write_text(INTEGER_SPEC + "# why: 2 < 3 & <b>so</b>\n", encoding="utf-8")
-    assert labeldp("compile", spec, "-o", tmp_path).exit_code == 0
-    output = tmp_path / "out.html"
-    result = labeldp("report", tmp_path / "example.onnx", "--spec", spec, "-o", output)
-    assert result.exit_code == 0, result.output
-    page = Reader(output.read_text(encoding="utf-8"))
-    assert "# why: 2 < 3 & <b>so</b>" in page.sections["spec"]
-    assert "all 13 checks hold" in page.sections["numbers"]
-    other = tmp_path / "other.yaml"
-    other.write_text(INTEGER_SPEC.replace("1.0", "0.5"), encoding="utf-8")
-    arguments = ("report", tmp_path / "example.onnx", "--spec", other, "-o", output, "--overwrite")
-    assert labeldp(*arguments).exit_code == 1
-
-
-def test_many_labels_are_summarised(tmp_path, with_pictures):
-    text = re.sub(r"weights: \[.*\]", "data: none", INTEGER_SPEC.replace("max: 9", "max: 20_499"))
-    text = text.replace("{kind: public, data: none}", "{kind: uniform}")
-    spec = parse_spec(text.replace("20_499", "20499").replace("rr_on_bins", "randomized_response"))
-    artifact = assemble(
-        spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="not verified here"
-    )
-    checks = (Check("model", True, "taken for granted"),)
-    report = Report(checks, artifact.certificate, artifact=artifact.artifact)
-    decoded = Table(spec.domain, artifact.randomizer, artifact.certificate)
-    page = report_page(Findings("many.onnx", report, decoded, None))
-    assert len(page) < 500_000
-    assert "160 of" in page
-    assert "101 of 20,500 labels" in page
-    starts = bin_starts(20_500)
-    shares = prior_shares(decoded, starts)
-    assert shares == pytest.approx(1 / 20_500) and starts[-1] == 20_500 and len(starts) <= 121
 
 
 TEXT = ("ink", "soft", "accent", "mark", "good", "mind", "bad")

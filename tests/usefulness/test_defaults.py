@@ -6,15 +6,13 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify import check_file
-from labeldp_verify.analysis.probabilities import matrix
 
 from labeldp_compile.cli import main
-from tests.fixtures.learners import Ridge, features_of, softmax_predictions
+from tests.fixtures.learners import Ridge, features_of
 
 SPECS_DATA = Path(__file__).parents[2] / "specs" / "data"
 KEY = Key(bytes(range(32)))
@@ -47,22 +45,3 @@ def test_numbers(tmp_path):
     predicted = Ridge(features[train], features[test]).predict(np.asarray(private))
     model, constant = (np.mean((p - truth) ** 2) for p in (predicted, np.mean(private)))
     assert model < 0.97 * constant
-
-
-def test_categories(tmp_path):
-    generator = np.random.default_rng(1)
-    n, names = 5_000, np.array(["bread", "milk", "rice", "salt"])
-    x = generator.normal(size=(n, 3)).astype(np.float32)
-    scores = x @ generator.normal(size=(3, 4)) * 1.5 + [0.5, 0, 0, -1]
-    labels = (scores + generator.gumbel(size=(n, 4))).argmax(axis=1)
-    table = pa.table({"bought": names[labels[:4_000]]})
-    told = ("--values", ",".join(names), "--default", "salt")
-    decoded, private = private_labels(tmp_path, table, "bought", *told)
-    features = np.concatenate([np.ones((n, 1), np.float32), x], axis=1).astype(float)
-    outputs = np.array([decoded.randomizer.values.index(value) for value in private.tolist()])
-    truth, losses = labels[4_000:], []
-    for x in (features[:, :1], features):  # shares alone, and with what is public
-        table = matrix(decoded.randomizer, range(4))
-        logs = softmax_predictions(x[:4_000], outputs, table, x[4_000:], folds=3)
-        losses.append(-logs[np.arange(len(truth)), truth].mean())
-    assert losses[1] < 0.9 * losses[0]

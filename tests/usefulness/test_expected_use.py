@@ -108,12 +108,3 @@ def test_a_policy_decides_a_plan_only_by_what_the_file_will_have(key, mechanism,
     assert (f"{key} is open until compiled" in shown) == (not settled)
     shown = judged(0, **{key: DEMANDS[key]}, open="allow")
     assert (f"open   usefulness: {key}" in shown) == (not settled)
-
-
-def test_a_settled_plan_fails_where_the_file_will(planned, tmp_path):
-    planned("debiased_rr")
-    policy = tmp_path / "policy.yaml"
-    for demand in ({"max_mean_error": 0.1}, {"min_outputs": 22}):
-        policy.write_text(yaml.safe_dump({"version": 1, "usefulness": demand | {"open": "allow"}}))
-        labeldp("plan", tmp_path / "spec.yaml", "--policy", policy, code=1)
-        labeldp("check", tmp_path / "visits.onnx", "--policy", policy, code=1)

@@ -1,7 +1,6 @@
 """What private labels are good for: each figure from the definition, and by drawing labels."""
 
 import math
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -14,20 +13,12 @@ from labeldp_verify.usefulness.estimates import SHARES, kept_probabilities, most
 
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.specs import spec
 
 SKEWED = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
-CATEGORIES = """
-version: 1
-name: categories
-label:
-  column: y
-  domain: {kind: categorical, values: [a, b, c]}
-  out_of_domain: {default: a}
-loss: zero_one
-privacy: {epsilon: 1.5}
-prior: {kind: public, weights: [7, 2, 1]}
-mechanism: {kind: randomized_response}
-"""
+CATEGORIES = spec(
+    values=["a", "b", "c"], epsilon=1.5, prior={"kind": "public", "weights": [7, 2, 1]}
+)
 NUMBERS = {
     "unbiased": "optimal_unbiased",
     "response": "randomized_response",
@@ -120,36 +111,6 @@ def test_averages_over_many_labels_leave_none_out():
     assert found.kept.least == 0
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_the_error_of_a_mean_is_the_one_that_draws_have(name):
-    """Of 400 tables of 500 labels: sd within 5 sigma; and what cannot be estimated is named."""
-    decoded = of_numbers(name)
-    table, outputs = exact_table(decoded)
-    probabilities = np.array([[float(p) for p in line] for line in table])
-    prior = np.array(SKEWED) / sum(SKEWED)
-    if not decoded.usefulness.estimable:
-        assert name in ("bins", "exponential")  # the latter is smooth: hardly invertible
-        assert np.linalg.matrix_rank(probabilities, tol=1e-5) < 10
-        assert decoded.usefulness.margin(1000) is None
-        return
-    values = np.array(outputs, float)
-    if not decoded.usefulness.unbiased:  # any weights with P·v = y; here of least variance
-        mass = probabilities.mean(axis=0)
-        values = np.linalg.lstsq(probabilities / np.sqrt(mass), np.arange(10.0), rcond=None)[0]
-        values = values / np.sqrt(mass)
-        assert probabilities @ values == pytest.approx(np.arange(10.0), abs=1e-6)
-    generator = np.random.default_rng(5)
-    errors = []
-    for _ in range(400):
-        labels = generator.multinomial(500, prior)
-        drawn = sum(generator.multinomial(n, probabilities[y]) for y, n in enumerate(labels))
-        errors.append((drawn @ values - labels @ np.arange(10)) / 500)
-    stated = math.sqrt(decoded.usefulness.variance / 500)
-    assert np.mean(np.abs(errors) <= decoded.usefulness.margin_under_prior(500)) >= 0.95
-    assert abs(np.std(errors) / stated - 1) < 5 / math.sqrt(800)
-    assert abs(np.mean(errors)) < 5 * stated / math.sqrt(400)
-
-
 def test_the_error_of_a_share_is_the_one_that_draws_have():
     decoded = decoded_of(CATEGORIES)
     table, _ = exact_table(decoded)
@@ -187,32 +148,3 @@ def test_belief_rises_no_further_than_bayes_allows(name):
         assert exact <= after * (1 + 1e-9)
         assert after == pytest.approx(exact, rel=0.02)  # the additive form states a bound
     assert most_belief(math.e, 0.5) == pytest.approx(math.e / (1 + math.e))
-
-
-def test_words_and_json_say_the_same():
-    decoded = of_numbers("unbiased")
-    use = decoded.usefulness
-    facts = use.to_json(20_000, "private")
-    assert facts["prior"] == "private" and "worth" not in facts
-    assert [part["rows"] for part in facts["margins"]] == [1000, 20_000]
-    assert facts["margins"][1]["all_labels"] == use.margin(20_000)
-    assert facts["margins"][1]["under_prior"] == use.margin_under_prior(20_000)
-    words = "\n".join(use.in_words(20_000, "private"))
-    (stated,) = re.findall(r"over 1,000 rows has a 95% margin of error of at most ±([\d.]+)", words)
-    assert 0 <= float(stated) - use.margin(1000) <= 0.01 * use.margin(1000)
-    (stated,) = re.findall(r"needs at least ([\d.]+) times as many private labels", words)
-    assert 0 <= use.more_labels.at_least - float(stated) <= 0.01 * float(stated)
-    assert "for all labels in the range" in words
-    for line in words.splitlines():  # what depends on the labels names its condition
-        assert ("average" in line) <= ("assuming the noisy prior" in line)
-    assert "1%, 10% or 50% sure of a label can become at most 2.7%, 24% or 74% sure" in words
-
-
-def test_a_domain_of_many_labels_is_looked_at_in_parts():
-    text = INTEGER_SPEC.replace("max: 9", "max: 9999").replace(
-        "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
-    )
-    decoded = decoded_of(text.replace("rr_on_bins", "randomized_response"))
-    assert decoded.usefulness.estimable is None  # said of nothing that was not looked at
-    assert decoded.usefulness.deviation.most > 0
-    assert not [s for s in decoded.shortcomings if s.kind == "not_estimable"]

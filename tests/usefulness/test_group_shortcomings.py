@@ -61,23 +61,6 @@ def test_each_thing_is_said_once_with_its_groups():
     assert texts(report.artifact) == texts(report.artifact.table(0))
 
 
-def test_many_groups_are_counted_and_the_worst_comes_first():
-    windows = [bins() for _ in range(13)] + [randomized_response([1.0], [0] * 4, 2, 20)]
-    found = of(windows)
-    nothing, together, _ = for_training(found)
-    assert nothing.text.startswith("group other: every label becomes the same output")
-    named = ", ".join(f"'g{i}'" for i in range(10))
-    assert together.text == f"13 of 14 groups ({named}, …): {TOGETHER}"
-
-
-def test_lines_that_differ_in_figures_alone_are_few():
-    found = of([response(Fraction(i, 10)) for i in range(1, 9)] + [response()])
-    kinds = [one.kind for one in for_training(found)]
-    assert kinds == ["unused_epsilon"] * 4
-    assert texts(found)[0].endswith("'g7': the integers give a much smaller ε than declared")
-    assert texts(found)[1].startswith("group 'g0': the integers give ε ≤ 0.09999 where 2")
-
-
 @pytest.mark.parametrize("loss", ["squared", "zero_one"])
 @pytest.mark.parametrize("numbers", [True, False])
 def test_every_table_lacks_what_it_lacks_alone(loss, numbers):

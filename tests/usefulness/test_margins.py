@@ -145,17 +145,3 @@ def test_labels_between_the_points_of_a_grid_have_the_noise_of_their_rounding():
         assert use.distance.least <= away <= use.distance.most * (1 + 1e-12)
     spread = [float(v) for v in analyse(numbers).variances()]
     assert use.deviation.most >= (min(spread) + 0.25**2) ** 0.5
-
-
-def test_the_factor_of_labels_is_a_bound_for_all_labels():
-    use = check_bytes(compile_text(INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")).model)
-    found = use.verified().only
-    variances = np.array([float(v) for v in analyse(found.randomizer).variances()])
-    generator, labels = np.random.default_rng(3), np.arange(10)
-    for concentration in (0.05, 0.3, 1, 10):
-        for _ in range(50):
-            shares = generator.dirichlet([concentration] * 10)
-            spread = shares @ (labels - shares @ labels) ** 2
-            assert 1 + shares @ variances / spread >= found.usefulness.more_labels.at_least
-    for deviation, least, most in found.usefulness.more_labels.examples:
-        assert least <= 1 + variances.mean() / deviation**2 <= most

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_runtime import Randomizer
 from labeldp_verify import check_file
 
 from labeldp_compile.cli import main
@@ -56,34 +55,6 @@ def test_bars_of_a_noisy_prior_say_how_noisy(compiled):
     assert f"{np.sqrt(2 * q) / (1 - q) / 2000:.2%}" in title
     assert title in labeldp("report", path, "-v").stdout
     assert check_file(path).require().certificate.prior.rows == 2000
-
-
-def test_a_sweep_names_the_prior_that_it_took(tmp_path):
-    spec = written(tmp_path, "auto")
-    assert json.loads(labeldp("plan", spec, "--json").stdout)["prior"]["taken"] == "uniform"
-    options = ("--epsilon", 1, "--mechanisms", "optimal_unbiased")
-    result = labeldp("sweep", spec, *options, "-o", tmp_path / "sweep.html")
-    assert "private, treated as uniform" in result.stdout
-    assert "assuming a uniform prior" in result.stdout and "noisy prior" not in result.stdout
-    page = (tmp_path / "sweep.html").read_text(encoding="utf-8")
-    assert "private, treated as uniform" in page and "noisy prior" not in page
-    assert json.loads(labeldp("sweep", spec, *options, "--json").stdout)["prior_taken"] == "uniform"
-    spec = written(tmp_path, "{prior: 0.2, label: 0.8}")
-    result = labeldp("sweep", spec, *options, "--spend-prior")
-    assert "assuming the noisy prior" in result.stdout and "treated as" not in result.stdout
-
-
-def test_projected_shares_have_no_interval_and_say_so(tmp_path):
-    labeldp("compile", written(tmp_path, "auto"), "-o", tmp_path / "build")
-    path = tmp_path / "build" / "visits.onnx"
-    labels = pq.read_table(tmp_path / "visits.parquet")["visits"].to_numpy()
-    private = pa.table({"visits": Randomizer.load(path)(labels)})
-    pq.write_table(private, tmp_path / "private.parquet")
-    said = labeldp("estimate", path, tmp_path / "private.parquet", "--verbose")
-    lines = said.stdout.splitlines()
-    assert "approximate 95% intervals" in "\n".join(lines)
-    (note,) = [line for line in lines if line.startswith("projected: ")]
-    assert "no interval" in note
 
 
 def test_groups_gain_where_their_labels_differ_and_nowhere_else(tmp_path):

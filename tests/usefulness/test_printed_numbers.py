@@ -14,17 +14,8 @@ from labeldp_verify.forms import AdditiveRandomizer, sets_of
 from labeldp_verify.usefulness.estimates import inverse_of
 
 from labeldp_compile.cli import main
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: printed
-goal: labels
-label: {{column: y, domain: {{kind: integer, min: 0, max: 8}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}, split: {{prior: {prior}, label: {label}}}}}
-prior: {{kind: private, data: table.parquet}}
-mechanism: {{kind: {mechanism}}}
-"""
 CASES = [
     ("optimal_unbiased", "squared", 6),
     ("optimal_unbiased", "squared", 0.5),
@@ -50,10 +41,19 @@ def printed(request, tmp_path_factory):
     rng = np.random.default_rng(1)
     labels = np.where(rng.random(3000) < 0.8, 0, rng.integers(0, 9, 3000))
     pq.write_table(pa.table({"y": labels}), tmp_path / "table.parquet")
-    spec = tmp_path / "spec.yaml"
-    parts = {"prior": epsilon / 4, "label": epsilon * 3 / 4}
-    spec.write_text(SPEC.format(loss=loss, epsilon=epsilon, mechanism=mechanism, **parts))
-    words = ["compile", str(spec), "-o", str(tmp_path), "--verbose"]
+    path = tmp_path / "spec.yaml"
+    text = spec(
+        labels=9,
+        name="printed",
+        goal="labels",
+        loss=loss,
+        epsilon=epsilon,
+        split={"prior": epsilon / 4, "label": epsilon * 3 / 4},
+        prior={"kind": "private", "data": "table.parquet"},
+        mechanism=f"{{kind: {mechanism}}}",
+    )
+    path.write_text(text)
+    words = ["compile", str(path), "-o", str(tmp_path), "--verbose"]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     table = check_file(tmp_path / "printed.onnx").verified().table(0)

@@ -1,6 +1,5 @@
 """Files that are private and worth little: named by every command, refused for training."""
 
-import json
 import re
 
 import numpy as np
@@ -13,30 +12,25 @@ from labeldp_verify.forms import CategoricalDomain, TableRandomizer
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli import main
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec, public
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.files import file_of
-
-RARE = """
-version: 1
-name: clicked
-goal: GOAL
-label:
-  column: clicked
-  domain: {kind: categorical, values: VALUES}
-  out_of_domain: {default: 0}
-loss: zero_one
-privacy: {epsilon: 1}
-prior: {kind: private, data: table.parquet}
-mechanism: {kind: rr_with_prior}
-"""
 
 
 def labeldp(*arguments):
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
-def rare(goal, values="[0, 1]"):
-    return RARE.replace("GOAL", goal).replace("VALUES", values)
+def rare(goal):
+    prior = {"kind": "private", "data": "table.parquet"}
+    return spec(
+        values=[0, 1],
+        name="clicked",
+        goal=goal,
+        column="clicked",
+        prior=prior,
+        mechanism="rr_with_prior",
+    )
 
 
 @pytest.fixture
@@ -80,36 +74,6 @@ def test_constant_labels_are_refused_for_training_and_the_prior_is_kept(place):
     assert kinds(place / "build/clicked.onnx") == []
 
 
-def test_whoever_wants_constant_labels_gets_them_with_a_warning_everywhere(place):
-    (place / "clicked.yaml").write_text(rare("labels"))
-    said = [labeldp("compile", "clicked.yaml", "-o", "build", "--verbose").stderr]
-    file = place / "build/clicked.onnx"
-    assert kinds(file) == ["one_output"]
-    said += [labeldp(command, file).stdout for command in ("verify", "report")]
-    said.append(labeldp("randomize", file, "table.parquet", "-o", "p.parquet").stderr)
-    for text in said:
-        line = (
-            "warning: every label becomes the same output, so private labels carry no information"
-        )
-        assert line in text.splitlines()
-    for command in ("verify", "report"):
-        found = json.loads(labeldp(command, file, "--json").stdout)
-        assert found["warnings"][0]["kind"] == "one_output"
-
-
-def test_categories_that_never_come_out(place):
-    generator = np.random.default_rng(3)
-    table = pa.table({"clicked": generator.choice([0, 1, 2], 20_000, p=[0.5, 0.45, 0.05])})
-    pq.write_table(table, "table.parquet")
-    for goal in ("training", "labels"):
-        (place / "clicked.yaml").write_text(rare(goal, "[0, 1, 2]"))
-        result = labeldp("compile", "clicked.yaml", "-o", goal)
-        assert result.exit_code == 0
-        assert "warning: 1 of 3 categories never come out: 2" in result.stderr
-    assert "cannot be estimated" not in result.stderr
-    assert "not_estimable" in kinds(place / "labels/clicked.onnx")
-
-
 def test_bins_and_unused_budget(place):
     bins = check_bytes(compile_text(INTEGER_SPEC).model).artifact.only
     assert [found.kind for found in bins.shortcomings] == ["told_apart_from_none", "not_estimable"]
@@ -134,29 +98,6 @@ def test_names_of_categories_are_shown_and_not_obeyed(place):
     decoded = check_bytes(file_of(domain, r, epsilon=8, loss="zero_one")).verified().only
     assert decoded.shortcomings[0].kind == "never_an_output"
     assert all(c.isprintable() for found in decoded.shortcomings for c in found.text)
-
-
-def test_plan_refuses_what_compile_will_where_the_prior_is_known(place):
-    spec = rare("training").replace("{kind: private, data: table.parquet}", "PRIOR")
-    for prior in ("{kind: public, weights: [99, 1]}", "{kind: public, data: table.parquet}"):
-        (place / "clicked.yaml").write_text(spec.replace("PRIOR", prior))
-        planned = labeldp("plan", "clicked.yaml")
-        compiled = labeldp("compile", "clicked.yaml", "-o", "build", "--verbose")
-        if "data" in prior:  # which plan does not read
-            assert (planned.exit_code, compiled.exit_code) == (0, 2)
-            continue
-        assert planned.exit_code == compiled.exit_code == 2
-        assert planned.stderr == compiled.stderr and planned.stdout == ""
-        assert "every label becomes the same output" in planned.stderr
-
-
-def test_a_joint_label_that_becomes_one_output_is_refused_alike(place):
-    prior = public([10_000, *[1] * 23])
-    (place / "both.yaml").write_text(joint_spec("{kind: rr_with_prior}", 0.1, prior=prior))
-    for words in (("plan", "both.yaml"), ("compile", "both.yaml", "-o", "build")):
-        result = labeldp(*words)
-        assert result.exit_code == 2
-        assert "becomes the same output" in result.stderr and "randomized_response" in result.stderr
 
 
 def test_labels_that_say_hardly_more_than_a_constant():

@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.specs import spec
+
 ROOT = Path(__file__).parents[2]
-SPEC = """
-version: 1
-name: added
-label: {column: y, domain: {kind: integer, min: 0, max: 4}}
-loss: squared
-privacy: {epsilon: 1.5}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
 ALTERED = """
 import sys
 from pathlib import Path
@@ -59,7 +52,9 @@ def python(tmp_path_factory):
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (file,) = re.findall(r"^```python\n(\"\"\"How likely.*?)^```$", page, re.S | re.M)
     (place / "labeldp_verify" / "claims" / "likeliest.py").write_text(file, encoding="utf-8")
-    (place / "added.yaml").write_text(SPEC)
+    (place / "added.yaml").write_text(
+        spec(labels=5, name="added", epsilon=1.5, mechanism="randomized_response")
+    )
     beside = [str(place), str(ROOT), str(ROOT / "runtime")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(beside), "PYTHONSAFEPATH": "1"}
 

@@ -21,6 +21,7 @@ from labeldp_compile.mechanisms.optimal_unbiased import least_interval
 from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.specs import spec
 from tests.fixtures.stated import stated_certificate
 from verifier.tests.files import file_of
 
@@ -96,18 +97,13 @@ def test_a_gate_on_the_bias_counts_the_rounding():
 
 @pytest.mark.parametrize("bias", ["", ", bias: {max: 0.05}"])
 def test_a_bound_over_unbiased_randomizers_is_refused_of_such_a_file(bias):
-    text = f"""
-version: 1
-name: forged
-label: {{column: y, domain: {{kind: real, min: 0, max: 1, points: 8}}}}
-loss: squared
-privacy: {{epsilon: 1}}
-prior: {{kind: uniform}}
-mechanism: {{kind: optimal_unbiased{bias}}}
-"""
-    spec = parse_spec(text)
+    text = spec(
+        domain="{kind: real, min: 0, max: 1, points: 8}",
+        mechanism=f"{{kind: optimal_unbiased{bias}}}",
+    )
+    wanted = parse_spec(text)
     weights, epsilon = [1] * 8, Fraction(1)
-    solved = spec.named_mechanism.build(problem_of(spec, spec.domain, weights, epsilon))
+    solved = wanted.named_mechanism.build(problem_of(wanted, wanted.domain, weights, epsilon))
     prior = {"kind": "uniform", "weights": weights}
     provenance = Declaration(
         "t", "optimal_unbiased", "y", epsilon, Fraction(0), prior, "0" * 64, {}

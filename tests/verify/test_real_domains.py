@@ -8,7 +8,6 @@ the randomizer, one by one.
 import math
 import random
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis.grid_labels import row_means, strays
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain
 from labeldp_verify.forms.joint import output_values
-from labeldp_verify.graph.nodes import is_taken_for
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
@@ -24,6 +22,7 @@ from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.analysed import biases
 from verifier.tests.files import file_of, rebuilt, run
 from verifier.tests.integers import plain_counts, plain_distribution, random_additive, random_table
@@ -135,21 +134,9 @@ def test_bias_and_loss_of_noise(loss):
     assert certificate["exact"]["noisy_label_loss"] == str(total)
 
 
-SPEC = """
-version: 1
-name: narrow
-label:
-  column: y
-  domain: {{kind: real, min: {low}, max: {high}, points: {points}}}
-loss: squared
-privacy: {{epsilon: 1}}
-prior: {{kind: uniform}}
-mechanism: {{kind: {mechanism}}}
-"""
-
-
 def spec_of(domain, mechanism):
-    return SPEC.format(low=domain.min, high=domain.max, points=domain.points, mechanism=mechanism)
+    real = f"{{kind: real, min: {domain.min}, max: {domain.max}, points: {domain.points}}}"
+    return spec(name="narrow", domain=real, mechanism=f"{{kind: {mechanism}}}")
 
 
 @pytest.mark.parametrize("mechanism", ["optimal_unbiased", "debiased_rr", "laplace"])
@@ -172,37 +159,6 @@ def test_a_bias_budget_holds_for_the_mixtures(budget):
     assert certificate["optimality"] is not None
     if "max" in budget:
         assert 0.049 < certificate["utility"]["largest_bias"] <= 0.05
-
-
-def test_labels_between_the_grid_points_are_hardly_more_biased():
-    """Of an unbiased randomizer: at most 2^-30 of a step more than the largest bias of the grid."""
-    generator = random.Random(1)
-    for domain in (SMALL, DOMAINS[4], DOMAINS[5]):
-        artifact = compile_text(spec_of(domain, "optimal_unbiased"))
-        mean, largest = (
-            exact_means(artifact),
-            artifact.certificate.exact.largest_bias,
-        )
-        step = Fraction(domain.max - domain.min) / (domain.points - 1)
-        for _ in range(200):
-            label = generator.uniform(domain.min, domain.max)
-            mixture = plain_rows(domain, label)
-            bias = sum(share * mean[row] for row, share in mixture.items()) - Fraction(label)
-            assert abs(bias) <= Fraction(largest) + step / 2**30
-
-
-def exact_means(artifact):
-    r = artifact.randomizer
-    boundaries, owners = r.boundaries(), r.segment_outputs()
-    means = []
-    for offset in r.offsets:
-        stretches = [(0, r.base_total), (r.base_total + offset, r.base_total + offset + r.window)]
-        total = Fraction(0)
-        for (a, b), owner in zip(pairwise(boundaries), owners, strict=True):
-            inside = sum(max(0, min(b, end) - max(a, start)) for start, end in stretches)
-            total += inside * Fraction(r.values[owner])
-        means.append(total / r.words)
-    return means
 
 
 def test_row_means_undo_the_strays():
@@ -256,26 +212,7 @@ def test_the_running_graph_keeps_the_mean_of_a_factor_that_is_1_in_float32():
     assert run(model, np.array(labels), np.array(words, dtype=np.uint64)) == expected
 
 
-@pytest.mark.parametrize("domain", [CONFUSING, DOMAINS[5]], ids=str)
-@pytest.mark.parametrize(
-    "mechanism", ["randomized_response", "laplace", "staircase", "exponential"]
-)
-@pytest.mark.parametrize("rounding", ["nearest", "unbiased"])
-def test_factors_that_are_1_in_float32_compile_and_verify(domain, mechanism, rounding):
-    assert is_taken_for(domain.points_per_unit, 1.0)
-    if rounding == "nearest" and mechanism in ("laplace", "staircase"):
-        rounding = "unbiased"
-    text = spec_of(domain, mechanism).replace("}\nloss", f", rounding: {rounding}}}\nloss", 1)
-    certificate = stated(compile_text(text).model)
-    assert certificate["label"]["domain"]["rounding"] == rounding
-
-
 @pytest.mark.parametrize("low", ["1e-50", "-1e-60", "1e-39"])
 def test_a_lowest_label_that_is_0_in_float32_is_refused_before_anything_is_spent(low):
     with pytest.raises(SpecError, match="too close to 0: use 0"):
-        parse_spec(SPEC.format(low=low, high=1, points=50, mechanism="optimal_unbiased"))
-
-
-def test_a_negative_zero_is_a_zero():
-    text = SPEC.format(low="-0.0", high=1, points=5, mechanism="laplace")
-    assert stated(compile_text(text).model)["label"]["domain"]["min"] == 0
+        parse_spec(spec(domain=f"{{kind: real, min: {low}, max: 1, points: 50}}"))

@@ -160,23 +160,6 @@ def test_the_module_of_torch_has_the_same_loss_and_gradient(name):
     assert np.allclose(tensor.grad.numpy() * len(labels), loss.gradient(scores, labels))
 
 
-def test_the_other_modules_of_torch_do_too():
-    torch = pytest.importorskip("torch")
-    from labeldp_learn import torch_losses as own
-
-    for module, loss in (
-        (own.TorchBinaryForwardLogLoss(BINARY), BinaryForwardLogLoss(BINARY)),
-        (own.TorchUnbiasedPoissonLoss(), UnbiasedPoissonLoss()),
-        (own.TorchUnbiasedSquaredLoss(), UnbiasedSquaredLoss()),
-    ):
-        scores, labels = given(loss)
-        tensor = torch.tensor(scores, requires_grad=True)
-        found = module(tensor, torch.tensor(labels))
-        found.backward()
-        assert np.isclose(found.item(), loss.value(scores, labels).mean())
-        assert np.allclose(tensor.grad.numpy() * len(labels), loss.gradient(scores, labels))
-
-
 def test_a_module_of_torch_does_not_mix_rows():
     """Scores [b, 1] and targets [b] were broadcast to [b, b]: a loss that no feature lowers."""
     torch = pytest.importorskip("torch")

@@ -212,27 +212,6 @@ def test_searches_pipelines_and_cross_validation_work():
     assert len(cross_val_predict(search.best_estimator_, x, private, cv=3)) == 3000
 
 
-class Consumer(LogisticRegression):
-    def fit(self, X, y, sample_weight=None, hint=None):
-        self.hint = hint
-        return super().fit(X, y, sample_weight)
-
-
-def test_metadata_is_routed_to_the_wrapped_estimator_and_follows_its_rows():
-    x, _, private = six_classes(rows=2000)
-    with sklearn.config_context(enable_metadata_routing=True):
-        inner = Consumer().set_fit_request(hint=True, sample_weight=True)
-        model = PrivateLabelClassifier(inner, SETS).set_fit_request(sample_weight=True)
-        model = model.set_score_request(sample_weight=True)
-        model.fit(x, private, hint=np.arange(2000), sample_weight=np.ones(2000))
-        rows = PrivateLabels(SETS, private).expanded().rows
-        assert model.estimator_.hint.tolist() == rows.tolist()
-        search = GridSearchCV(model, {"estimator__C": [1.0]}, cv=2)
-        search.fit(x, private, sample_weight=np.ones(2000), hint=np.arange(2000))
-    with pytest.raises(ValueError, match="hint"):
-        PrivateLabelClassifier(Consumer(), SETS).fit(x, private, hint=np.arange(2000))
-
-
 def test_labels_of_several_columns_are_combinations():
     artifact = open_artifact(JOINT)
     places = np.arange(8000) % 3

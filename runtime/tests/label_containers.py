@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class Hostile:
@@ -161,6 +162,10 @@ def _sliced(kind: Any) -> Callable[[list[Any]], Any]:
     return lambda chosen: pa.array([None, None, None, *chosen, None], kind)[3:-1]
 
 
+def _vendor(storage: Any) -> Any:
+    return pa.ExtensionArray.from_storage(pa.opaque(storage.type, "any", "vendor"), storage)
+
+
 def _dictionary(values: tuple[Any, ...], kind: Any) -> Callable[[list[Any]], Any]:
     """A dictionary that may hold nulls and repetitions, with nulls among its indices, too."""
 
@@ -212,6 +217,8 @@ NUMBERS = (
     _arrow(pa.decimal256(76, 2), (*_DECIMALS, Decimal(10**70))),
     _arrow(pa.null(), (None,)),
     Container("arrow chunked", False, _chunked(pa.int64()), _NULLS),
+    Container("arrow run ends", False, lambda v: pc.run_end_encode(pa.array(v)), _NULLS),
+    Container("arrow of a vendor", False, lambda v: _vendor(pa.array(v, pa.int64())), _NULLS),
     Container("arrow sliced", False, _sliced(pa.float64()), _FLOATS_OR_NULL),
     Container("arrow sliced booleans", False, _sliced(pa.bool_()), (True, False, None)),
     Container("arrow dictionary", False, _dictionary(_NULLS, pa.int64()), _NULLS),

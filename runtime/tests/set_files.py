@@ -48,21 +48,13 @@ DAMAGE = {
     "without blocks": lambda c: c["sets"].pop("blocks"),
     "a block too few": lambda c: c["sets"]["blocks"].pop(),
     "a block too many": lambda c: c["sets"]["blocks"].append("07"),
-    "no block": lambda c: c["sets"].update(blocks=[]),
     "blocks that are text": lambda c: c["sets"].update(blocks="07" * c["outputs"]),
     "blocks that are an object": lambda c: c["sets"].update(blocks={"0": "07"}),
-    "a number": lambda c: _first(7)(c["sets"]),
-    "null as a block": lambda c: _first(None)(c["sets"]),
     "an empty block": lambda c: _first("")(c["sets"]),
-    "a digit too few": lambda c: _first("7")(c["sets"]),
     "a digit too many": lambda c: _first("007")(c["sets"]),
     "a class too many": lambda c: _first("87")(c["sets"]),
-    "capital letters": lambda c: _first("0A")(c["sets"]),
     "a prefix": lambda c: _first("0x")(c["sets"]),
-    "a sign": lambda c: _first("-7")(c["sets"]),
-    "a space": lambda c: _first(" 7")(c["sets"]),
     "other digits": lambda c: _first("٠٧")(c["sets"]),
-    "no digits": lambda c: _first("/:")(c["sets"]),
 }
 
 _WIDE = {"2^40": 2**40, "2^53": 2**53, "2^63": 2**63}

@@ -1,12 +1,7 @@
 """The twin that takes codes for texts draws, word for word, what the file's own graph draws."""
 
-import json
-
 import numpy as np
 import onnx
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from labeldp_runtime import DamagedArtifactError, PlatformError, Randomizer
 from labeldp_runtime.coded import CodedGraph, coded
@@ -24,16 +19,6 @@ def has_text(data):
 
 WITH_TEXT = [path for path in FILES if has_text(path.read_bytes())]
 WINDOW = OLD / "plain" / "rr-with-prior-text.onnx"
-
-
-def as_text(number):
-    """Texts of the certificate's own, and some beside them."""
-    return ["red", "grün", "", "elsewhere", "e\u0301", "red\0", "blue", "green"][number % 8]
-
-
-def test_there_are_files_of_every_kind():
-    assert {path.parent.name for path in WITH_TEXT} >= {"plain", "groups", "sets", "joint"}
-    assert all(coded(path.read_bytes()) is None for path in FILES if path not in WITH_TEXT)
 
 
 @pytest.mark.parametrize("path", WITH_TEXT, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -70,46 +55,6 @@ def test_codes_draw_what_texts_draw(path):
         assert len(set(column.tolist())) > 1
 
 
-CONTAINERS = {
-    "list": list,
-    "objects": lambda texts: np.array(texts, object),
-    "arrow": pa.array,
-    "arrow dictionary": lambda texts: pa.array(texts).dictionary_encode(),
-    "arrow chunks": lambda texts: pa.chunked_array([texts[:5], [], texts[5:]], pa.string()),
-    "arrow slice": lambda texts: pa.array(["x", *texts, "y"])[1:-1].dictionary_encode(),
-    "pandas": lambda texts: pd.Series(texts, index=range(7, 7 + len(texts)), name="y"),
-    "pandas categories": lambda texts: pd.Series(texts, dtype="category"),
-    "polars": lambda texts: pl.Series("y", texts),
-    "polars categories": lambda texts: pl.Series("y", texts, dtype=pl.Categorical),
-    "polars enum": lambda texts: pl.Series("y", texts, dtype=pl.Enum(sorted({*texts} - {None}))),
-}
-
-
-@pytest.mark.parametrize("name", CONTAINERS)
-@pytest.mark.parametrize("count", [64, 40_000])  # one run of the graph, and two
-def test_every_column_of_text_is_read_alike(name, count):
-    randomizer = Randomizer.load(WINDOW)
-    texts = [None if i % 9 == 0 else as_text(i * i + i // 7) for i in range(count)]
-    words = np.random.default_rng(2).integers(0, 2**64, count, np.uint64)
-    plain = np.array(["grün" if t is None else t for t in texts], object)
-    session = session_of(WINDOW.read_bytes())
-    expected = session.run(None, {"label": plain, "entropy": words})[0].tolist()
-    column = CONTAINERS[name](texts)
-    assert randomizer.apply_words(column, words).tolist() == expected
-    private = randomizer(column)
-    assert len(private) == count
-    drawn = private.tolist() if isinstance(private, np.ndarray) else list(private)
-    if name.startswith("arrow"):
-        assert isinstance(private, pa.ChunkedArray) == isinstance(column, pa.ChunkedArray)
-        assert private.type == pa.string()
-        drawn = private.to_pylist()
-    elif name.startswith("pandas"):
-        assert private.index.equals(column.index) and private.name == column.name
-    elif name.startswith("polars"):
-        assert private.dtype == pl.String and private.name == column.name
-    assert set(drawn) <= {"red", "green", "blue", "grün"} and len(set(drawn)) > 1
-
-
 def altered(change):
     """The file's graph with a change, a right checksum and everything else as it was."""
     model = onnx.load(WINDOW)
@@ -134,24 +79,10 @@ def twice(model):
     keys_of(model)[1] = keys_of(model)[0]
 
 
-def compared(model):
-    model.graph.node.append(
-        onnx.helper.make_node("Equal", ["label", "label"], ["same"], name="same")
-    )
-
-
 @pytest.mark.parametrize("change", [swapped, twice])
 def test_texts_that_are_not_the_certificates_are_refused(change):
     with pytest.raises(DamagedArtifactError):
         Randomizer(altered(change))
-
-
-def test_another_use_of_a_text_has_no_twin():
-    model = onnx.load(WINDOW)
-    compared(model)
-    with pytest.raises(ValueError, match="not the graph of an artifact") as raised:
-        coded(model.SerializeToString())
-    assert "not read by a table" in str(raised.value.__cause__)
 
 
 def test_bytes_of_any_kind_have_a_twin_or_a_value_error():
@@ -186,10 +117,3 @@ def test_a_twin_that_is_no_twin_is_found(change, error, monkeypatch):
     monkeypatch.setattr("labeldp_runtime.opened.coded", lambda data: change(coded(data)))
     with pytest.raises(error):
         Randomizer.load(WINDOW)
-
-
-def test_groups_and_their_certificate_agree():
-    stated = json.loads((OLD / "groups" / "manifest.json").read_text("utf-8"))
-    assert "text.onnx" in stated
-    twin = coded((OLD / "groups" / "text.onnx").read_bytes())
-    assert [name for name in twin.inputs if name.startswith("group")]

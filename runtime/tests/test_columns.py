@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from labeldp_runtime import LabelError, Randomizer
 from labeldp_runtime.columns import read_labels
@@ -22,39 +21,13 @@ NUMBERS = Randomizer(file("integers, ε = 40"))
 REALS = Randomizer(file("reals, ε = 40"))
 TEXT = Randomizer(file("text, ε = 40"))
 BINS = NUMBERS(list(range(10)))
-VENDOR = pa.opaque(pa.int64(), "any", "vendor")
-CHUNKS = pa.chunked_array([pa.array([3, None], pa.int16()), pa.array([], pa.int16()), [99]])
-
 NUMBER_COLUMNS = [
-    np.array([3.0, np.nan, 99], np.float32),
     [3, None, 99],
-    (3, None, 99),
+    np.array([3.0, np.nan, 99], np.float32),
     pa.array([3, None, 99]),
-    pa.array([3, None, 99], pa.int8()),
-    pa.array([3, None, 99], pa.uint64()),
-    pa.array([3.0, None, 99.0], pa.float32()),
-    pa.array([Decimal("3.00"), None, Decimal("98.60")], pa.decimal128(9, 2)),
-    pa.array([3, None, 99]).dictionary_encode(),
-    pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([3, None, 99])),
-    pa.array([7, 3, None, 99])[1:],
-    pc.run_end_encode(pa.array([7, 3, 3, None, 99]))[2:],
-    pc.run_end_encode(pa.array([3, None, 99]), pa.int16()),
-    pa.chunked_array([pc.run_end_encode(pa.array([3, None, 99], pa.float32()))]),
-    pa.ExtensionArray.from_storage(VENDOR, pa.array([3, None, 99])),
-    CHUNKS,
+    pa.chunked_array([pa.array([3, None], pa.int16()), pa.array([], pa.int16()), [99]]),
     pd.Series([3, np.nan, 99], index=[5, 6, 6], name="y"),
-    pd.Series([3, None, 99], dtype="Int8", index=list("abc")),
-    pd.Series([3, None, 99], dtype="UInt64"),
-    pd.Series([3, None, 99], dtype="Float32"),
-    pd.Series([3, None, 99], dtype="int64[pyarrow]"),
-    pd.Series([3, pd.NA, 99], dtype=object),
-    pd.Series([Decimal(3), None, Decimal(99)]),
-    pd.Series([3, None, 99], dtype="category"),
-    pl.Series("y", [3, None, 99]),
-    pl.Series("y", [3, None, 99], dtype=pl.UInt8),
     pl.Series("y", [3, None, 99], dtype=pl.Int128),
-    pl.Series("y", [3.0, None, 99.0]),
-    pl.Series("y", [Decimal("3.0"), None, Decimal("99.0")]),
 ]
 
 
@@ -84,36 +57,10 @@ def test_numbers(column):
         assert values(private) == values(randomizer(np.array([3, 0, 9])))
 
 
-def test_decimals_are_rounded_to_whole_labels():
-    decimals = [Decimal("3.1"), Decimal("2.5"), Decimal("3.5"), Decimal("-0.6"), None]
-    columns = [
-        decimals,
-        pa.array(decimals),
-        pd.Series(decimals),
-        pd.Series(decimals, dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
-        pl.Series(decimals),
-    ]
-    for column in columns:
-        assert values(NUMBERS(column)) == [BINS[y] for y in (3, 2, 4, 0, 0)]
-
-
 TEXT_COLUMNS = [
-    ["red", None, "mauve"],
     np.array(["red", "green", "mauve"]),
-    pa.array(["red", None, "mauve"]),
-    pa.array(["red", None, "mauve"], pa.large_string()),
-    pa.array(["red", None, "mauve"], pa.string_view()),
     pa.array(["red", None, "mauve"]).dictionary_encode(),
-    pc.run_end_encode(pa.array(["red", None, "mauve"])),
-    pa.chunked_array([["red"], [None, "mauve"]]),
-    pa.chunked_array([["red"], [None, "mauve"]]).dictionary_encode(),
-    pd.Series(["red", None, "mauve"], name="y"),
-    pd.Series(["red", None, "mauve"], dtype=object),
-    pd.Series(["red", None, "mauve"], dtype="string[python]"),
-    pd.Series(["red", None, "mauve"], dtype="string[pyarrow]", index=[3, 2, 1]),
     pd.Series(["red", None, "mauve"], dtype="category"),
-    pl.Series("y", ["red", None, "mauve"]),
-    pl.Series("y", ["red", None, "mauve"], dtype=pl.Categorical),
     pl.Series("y", ["red", None, "mauve"], dtype=pl.Enum(["mauve", "red"])),
 ]
 
@@ -130,41 +77,13 @@ def test_text(column):
 @pytest.mark.parametrize(
     "column",
     [
-        [True, False],
-        np.array([True, False]),
-        pa.array([True, False]),
-        pd.Series([True, False]),
-        pd.Series([True, False], dtype="boolean"),
-        pl.Series([True, False]),
-    ],
-)
-def test_booleans_are_one_and_zero(column):
-    assert values(NUMBERS(column)) == [BINS[1], BINS[0]]
-
-
-def test_nullable_booleans():
-    for column in (
-        pa.array([True, None]),
-        pa.ExtensionArray.from_storage(pa.bool8(), pa.array([7, None], pa.int8())),
-        pc.run_end_encode(pa.array([True, None])),
-        pd.Series([True, None], dtype="boolean"),
-        pl.Series([True, None]),
-    ):
-        assert values(NUMBERS(column)) == [BINS[1], BINS[0]]
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
         pa.array([], pa.int64()),
-        pa.array([], pa.null()),
         pa.array([None, None]),
         pa.chunked_array([], pa.int64()),
         pa.array([None], pa.string())
         .dictionary_encode()
         .cast(pa.dictionary(pa.int8(), pa.int64())),
         pd.Series([], dtype="float64"),
-        pd.Series([None, None], dtype="category"),
         pl.Series([], dtype=pl.Int64),
         pl.Series([None, None]),
     ],
@@ -180,23 +99,14 @@ def test_columns_of_nothing(column):
     [
         pa.array(["3"] * 3),
         pa.array(["3"] * 3).dictionary_encode(),
-        pa.chunked_array([["3"], ["3", None]]),
-        pa.array([[3]] * 3),
         pa.array([3] * 3, pa.date32()),
-        pa.array([b"3"] * 3),
         np.array(["3"] * 3),
-        np.array([b"3"] * 3),
-        np.array([1j] * 3),
         np.array(["2024-01-01"] * 3, "datetime64[D]"),
-        pd.Series(["3"] * 3),
         pd.Series(["3"] * 3, dtype="string[pyarrow]"),
-        pd.Series(pd.to_datetime(["2024-01-01"] * 3)),
         pd.Series(pd.to_datetime(["2024-01-01"] * 3, utc=True)),
-        pd.Series(pd.period_range("2024", periods=3)),
         pd.Series(pd.arrays.SparseArray([1j] * 3)),
         pd.Index([(3, 4)] * 3),
         pl.Series(["3"] * 3),
-        pl.Series([[3]] * 3),
         pl.Series([{"a": 3}] * 3),
     ],
     ids=lambda column: f"{type(column).__module__} {getattr(column, 'dtype', '')}",
@@ -235,7 +145,6 @@ FRAMES = {
     "Arrow": lambda labels: pa.Table.from_pylist([{"y": y} for y in labels])["y"],
     "numpy": np.array,
     "list": list,
-    "tuple": tuple,
 }
 
 
@@ -244,16 +153,11 @@ FRAMES = {
     ("artifact", "labels"),
     [
         (TEXT, [NOT_A_NUMBER] * 3),
-        (TEXT, [None] * 3),
         (TEXT, [3, 4, 5]),
-        (TEXT, [True, False, True]),
         (TEXT, ["mauve"] * 3),
-        (NUMBERS, ["n/a"]),
         (NUMBERS, ["n/a"] * 3),
-        (NUMBERS, [None] * 3),
         (NUMBERS, [NOT_A_NUMBER] * 3),
         (NUMBERS, [datetime.date(2024, 1, 1)] * 3),
-        (NUMBERS, [datetime.datetime(2024, 1, 1)] * 3),
         (NUMBERS, [[1], [2]]),
     ],
 )
@@ -266,29 +170,6 @@ def test_an_inferred_type_is_no_declared_one(frame, artifact, labels):
     assert values(private) == [default] * len(labels)
     usual = artifact(FRAMES[frame](["red"] * 3 if artifact is TEXT else [1, 2, 3]))
     assert getattr(private, "dtype", type(private)) == getattr(usual, "dtype", type(usual))
-
-
-@pytest.mark.parametrize("column", [pa.table({"y": [3]}), pd.DataFrame({"y": [3]})])
-def test_a_table_is_no_column(column):
-    with pytest.raises(LabelError, match="expected"):
-        NUMBERS(column)
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        ["3", [3], "x"],
-        np.array(["3", [3], "x"], dtype=object),
-        pd.Series(["3", "4", "x"], dtype="category"),
-        pd.Series(["3", "4", "x"], dtype=object),
-        pd.Series([np.nan, None, pd.NA], dtype=object),
-        pl.Series(["3", [3], object()], dtype=pl.Object),
-    ],
-)
-def test_what_declares_no_type_is_never_refused(column):
-    assert values(NUMBERS(column)) == [BINS[0]] * 3
-    expected = ["green"] * 3
-    assert values(TEXT(column)) == expected
 
 
 def test_text_that_is_no_utf8_is_unknown():

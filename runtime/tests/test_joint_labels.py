@@ -1,7 +1,5 @@
 """Labels of several columns: what goes in and comes out, what a key binds, what is refused."""
 
-from collections import defaultdict
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,16 +9,14 @@ from labeldp_runtime import (
     ArtifactError,
     DamagedArtifactError,
     GroupError,
-    IdError,
     Key,
     LabelError,
     PlatformError,
     Randomizer,
 )
-from labeldp_runtime.randomizer import CHUNK
 
 from runtime.tests import group_files
-from runtime.tests.helpers import file, recertified, restated
+from runtime.tests.helpers import recertified, restated
 from runtime.tests.joint_files import NAMES, ODD, combinations, everything, model, number
 
 KEY = Key(bytes(range(32)))
@@ -55,22 +51,6 @@ def test_each_column_treats_what_lies_outside_by_its_own_rule(name):
         assert lists(of_labels) == lists(of_others)
 
 
-def test_a_column_that_changed_has_other_words():
-    randomizer = keyed("response")
-    ids = np.arange(4000)
-    no, yes = ({"converted": [text] * 4000, "value": [2] * 4000} for text in ("no", "yes"))
-    one, other = (randomizer(labels, ids=ids)["value"] for labels in (no, yes))
-    # At ε = 8 a value is nearly always kept: those that are not, are so independently.
-    moved = np.mean(one != 2), np.mean(other != 2), np.mean((one != 2) & (other != 2))
-    kept = np.exp(8) / (np.exp(8) + 9)
-    assert all(abs(share - 8 / 9 * (1 - kept)) < 0.01 for share in moved[:2])
-    small = keyed("sets")
-    sets = [small(labels, ids=ids) for labels in (no, yes)]
-    assert np.mean(sets[0] == sets[1]) < 0.05
-    version = small(no, ids=ids, version=1)
-    assert np.mean(sets[0] == version) < 0.05
-
-
 TABLE = {"converted": ["no", "yes", None, "x"], "value": [0, 4, None, 99], "other": [1, 2, 3, 4]}
 CONTAINERS = {
     "lists": (TABLE, np.ndarray),
@@ -78,7 +58,6 @@ CONTAINERS = {
     "polars": (pl.DataFrame(TABLE), pl.Series),
     "pyarrow": (pa.table(TABLE), pa.ChunkedArray),
     "a batch of pyarrow": (pa.RecordBatch.from_pydict(TABLE), pa.Array),
-    "polars, by a mapping": (pl.DataFrame(TABLE).to_dict(), pl.Series),
 }
 
 
@@ -97,59 +76,6 @@ def test_columns_come_out_in_their_own_kind(name, kind):
             assert column.name == own
         if wanted is pd.Series:
             assert column.index.tolist() == [4, 4, 0, 1]
-
-
-def test_each_column_of_a_mapping_has_a_kind_of_its_own():
-    mixed = {"converted": pa.array(["no", "yes"]), "value": pl.Series("v", [1, 2])}
-    private = fresh("text")(mixed)
-    assert isinstance(private["converted"], pa.StringArray)
-    assert private["value"].name == "v" and private["value"].dtype == pl.Float64
-    assert fresh("text").output_types == ["string", "float64"]
-    empty = fresh("mixed")({"price": [], "code": [], "n": []})
-    assert {n: c.dtype.kind for n, c in empty.items()} == {"price": "f", "code": "i", "n": "f"}
-
-
-def test_more_than_one_chunk_is_cut_in_all_columns():
-    n = 2 * CHUNK + 77
-    generator = np.random.default_rng(4)
-    numbers = generator.integers(0, len(combinations("mixed")), n)
-    whole = {name: np.array(values)[numbers] for name, values in everything("mixed").items()}
-    words = generator.integers(0, 2**64, n, np.uint64)
-    outputs = fresh("mixed").apply_words(whole, words)
-    for start in (0, CHUNK, n - 99):
-        part = slice(start, start + 99)
-        own = {name: column[part] for name, column in whole.items()}
-        alone = lists(fresh("mixed").apply_words(own, words[part]))
-        assert alone == [column[part].tolist() for column in outputs.values()]
-    ids = np.arange(n)
-    first = keyed("mixed")(whole, ids=ids)
-    part = {name: values[CHUNK:] for name, values in whole.items()}
-    for name, column in keyed("mixed")(part, ids=ids[CHUNK:]).items():
-        assert (first[name][CHUNK:] == column).all()
-
-
-def test_fresh_words_keep_the_pair_as_often_as_certified():
-    n = 100_000
-    private = fresh("text")({"converted": ["yes"] * n, "value": [3] * n})
-    kept = np.mean((private["converted"] == "yes") & (private["value"] == 3))
-    share = np.exp(2) / (np.exp(2) + 9)
-    assert abs(kept - share) < 6.5 * (share * (1 - share) / n) ** 0.5
-
-
-def test_what_the_artifact_says_of_its_columns():
-    mixed, sets = fresh("mixed"), fresh("sets")
-    assert mixed.label_columns == ["price", "code", "n"] and mixed.group_columns == []
-    assert mixed.label_types == ["float64", "int64", "int64"]
-    assert mixed.output_types == ["float64", "int64", "float64"]
-    assert sets.output_types == ["int64"] and sets.output_type == "int64"
-    with pytest.raises(TypeError, match="label_types"):
-        _ = mixed.label_type
-    with pytest.raises(TypeError, match="output_types"):
-        _ = mixed.output_type
-    single = Randomizer(file("integers"))
-    assert (single.label_columns, single.label_types) == (["y"], ["int64"])
-    assert single.output_types == [single.output_type] == ["float64"]
-    assert repr(mixed).startswith("<Randomizer 'mixed': ε = 3")
 
 
 @pytest.mark.parametrize("name", ["sets", "large ε", "large ε, grid"])
@@ -177,21 +103,13 @@ def test_sets_hold_combinations(name):
     ("labels", "message"),
     [
         (["no"], r"several columns: give \['converted', 'value'\] by name"),
-        (("no",), "several columns"),
-        (np.zeros((2, 2)), "several columns"),
         (np.array([("no", 1)], dtype=[("converted", "U3"), ("value", "i8")]), "several columns"),
         (pd.Series({"converted": "no", "value": 1}), "several columns"),
-        (pl.Series(["no"]), "several columns"),
         (pa.array([{"converted": "no", "value": 1}]), "several columns"),
-        ("converted", "several columns"),
         (7, "no column 'converted' of labels"),
-        (None, "several columns"),
         ({"converted": ["no"]}, "no column 'value' of labels"),
-        (pd.DataFrame({"converted": ["no"]}), "no column 'value' of labels"),
-        (pl.DataFrame({"value": [1]}), "no column 'converted' of labels"),
         (pa.table({"value": [1]}), "no column 'converted' of labels"),
         ({"converted": ["no"], "value": [1, 2]}, r"different lengths: \[1, 2\]"),
-        ({"converted": ["no"], "value": []}, "different lengths"),
         ({"converted": np.array(["no"]), "value": np.array([[1]])}, "'value': expected labels of"),
         ({"converted": ["no"], "value": "a"}, "the column 'value': expected labels"),
         (
@@ -205,44 +123,6 @@ def test_what_are_no_label_columns_is_one_clear_error(labels, message):
         with pytest.raises(LabelError, match=message) as caught:
             randomizer(labels)
         assert "\n" not in str(caught.value)
-
-
-def test_a_mapping_that_makes_what_it_lacks_is_not_asked_to():
-    labels = defaultdict(list, converted=["no"])
-    with pytest.raises(LabelError, match="no column 'value'"):
-        fresh("text")(labels)
-    assert list(labels) == ["converted"]
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_a_column_may_be_called_like_something_that_frames_have(make):
-    labels = {"converted": ["no"], "value": [1], "column_names": ["x"], "columns": ["y"]}
-    assert list(fresh("text")(make(labels))) == ["converted", "value"]
-    groups = Randomizer(group_files.model("codes"))
-    columns = {"g": [7], "column_names": ["x"], "columns": ["y"]}
-    assert len(groups([10], columns=make(columns))) == 1
-    assert len(groups([10], groups=pd.Series([7], index=["columns"]))) == 1
-
-
-@pytest.mark.parametrize("labels", [{"y": [1]}, pl.DataFrame({"y": [1]}), pa.table({"y": [1]})])
-def test_an_artifact_of_one_column_takes_no_mapping(labels):
-    with pytest.raises(LabelError):
-        Randomizer(file("integers"))(labels)
-
-
-def test_ids_and_groups_and_words_are_checked_as_ever():
-    labels = {"converted": ["no", "yes"], "value": [1, 2]}
-    with pytest.raises(IdError, match="need a key"):
-        fresh("text")(labels, ids=[1, 2])
-    with pytest.raises(IdError, match="one id per label"):
-        keyed("text")(labels, ids=[1, 2, 3])
-    series = {"converted": ["no", "yes"], "value": pd.Series([1, 2], index=[7, 8])}
-    with pytest.raises(IdError, match="different indexes"):
-        keyed("text")(series, ids=pd.Series([1, 2]))
-    with pytest.raises(GroupError, match="takes no groups"):
-        fresh("text")(labels, columns=labels)
-    with pytest.raises(LabelError, match="words of shape"):
-        fresh("text").apply_words(labels, np.zeros(3, np.uint64))
 
 
 BOTH = group_files.model("joint labels")
@@ -284,7 +164,6 @@ BROKEN = {
     "one name twice": lambda c: c["joint"]["columns"][0].update(name="value"),
     "a name that is none": lambda c: c["joint"]["columns"][0].update(name=7),
     "a domain too few": lambda c: c["label"]["domain"]["columns"].pop(),
-    "no domains": lambda c: c["label"]["domain"].update(columns=[]),
     "another kind": lambda c: c["label"]["domain"]["columns"][0].pop("out_of_domain"),
     "a label of one column": lambda c: c["label"].update(domain=c["label"]["domain"]["columns"][0]),
 }
@@ -322,10 +201,8 @@ def test_a_huge_range_in_a_damaged_file_is_no_work(reach):
 
 VECTORS = {
     "an output of another column": lambda v: v["outputs"][0].reverse(),
-    "a column too few": lambda v: [row.pop() for row in v["outputs"]],
     "another value": lambda v: v["outputs"][3].__setitem__(1, "17"),
     "a label too few": lambda v: v["labels"].pop(),
-    "a label column too few": lambda v: [row.pop() for row in v["labels"]],
     "no rows": lambda v: v.update(labels=[], outputs=[], words=[]),
 }
 
@@ -335,13 +212,3 @@ VECTORS = {
 def test_vectors_that_the_graph_does_not_meet_are_refused(name, damage):
     with pytest.raises(PlatformError):
         Randomizer(restated(model(name), "labeldp.self_test", VECTORS[damage]))
-
-
-@pytest.mark.parametrize("column", [0, 1, 2])
-def test_a_label_of_any_column_counts_in_the_vectors(column):
-    def shift(vectors):
-        for row in vectors["labels"]:
-            row[column] = "0" if row[column] != "0" else "1"
-
-    with pytest.raises(PlatformError):
-        Randomizer(restated(model("mixed"), "labeldp.self_test", shift))

@@ -4,7 +4,6 @@ import hashlib
 import os
 import pickle
 import stat
-from functools import partial
 
 import pytest
 from labeldp_runtime import Key, KeyFileError, Randomizer
@@ -104,25 +103,6 @@ def test_a_key_prints_and_pickles_without_its_secret(tmp_path):
     with pytest.raises(TypeError, match="not loaded from a file"):
         pickle.dumps(Key(bytes(32)))
     assert len({key, Key(key.secret), Key(bytes(32))}) == 2
-
-
-def test_a_randomizer_takes_the_path_of_a_key_file(tmp_path):
-    path = path_of("integers")
-    key = Key.create(tmp_path / "labels.key")
-    labels, ids = [0, 3, 4], ["a", "b", "c"]
-    drawn = [
-        make(key=given, context="y")(labels, ids=ids).tolist()
-        for given in (key, tmp_path / "labels.key", str(tmp_path / "labels.key"))
-        for make in (partial(Randomizer.load, path), partial(Randomizer, path.read_bytes()))
-    ]
-    assert all(other == drawn[0] for other in drawn)
-    loaded = Randomizer.load(path, key=tmp_path / "labels.key", context="y")
-    again = pickle.loads(pickle.dumps(loaded))
-    assert again(labels, ids=ids).tolist() == drawn[0]
-    (tmp_path / "labels.key").chmod(0o644)
-    for bad in (tmp_path / "labels.key", "nothing.key"):
-        with pytest.raises(KeyFileError):
-            Randomizer.load(path, key=bad, context="y")
 
 
 def test_what_a_randomizer_says_of_itself(tmp_path):

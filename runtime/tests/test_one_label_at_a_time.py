@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import labeldp_runtime
@@ -100,16 +101,19 @@ def test_one_label(container, element):
             for count in (1, 4):
                 for labels in read([value] * count)[0]:
                     assert len(set(labels.tolist())) == 1
-
-
-def test_there_are_enough_containers():
-    assert len({container.name for container in CONTAINERS}) == len(CONTAINERS) >= 80
+    if container.text is not None and "raw" not in container.name:
+        with np.errstate(all="ignore"):
+            column = container.make(list(container.values))
+        objects = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+        one, other = (read_labels(each, element, missing)[0] for each in (column, objects))
+        assert np.array_equal(one, other, equal_nan=element == "float64")
 
 
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
         ([1, 2**53 + 1, 0.5, HostileInt(7)], [1, 2**53 + 1, 0, 7]),
+        ([True, False, Decimal("2.5"), Decimal("-0.6")], [1, 0, 2, -1]),
         ([2.5, 3.5, -0.5, 1e300, -1e300, np.longdouble(2) ** 62 + 1], [2, 4, 0, *ENDS, 2**62 + 1]),
         (np.array([2**62 + 1], np.longdouble), [2**62 + 1]),
         (np.array([1e300, -1e300, np.nan]), [*ENDS, -1]),

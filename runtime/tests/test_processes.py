@@ -1,6 +1,5 @@
 """Threads, forked and spawned processes, pickles."""
 
-import asyncio
 import concurrent.futures
 import contextlib
 import copy
@@ -77,16 +76,6 @@ def test_threads_draw_words_of_their_own(path):
         parts = list(pool.map(lambda _: randomizer(labels), range(8)))
     rows = np.concatenate(parts).reshape(-1, 64)
     assert len(np.unique(rows, axis=0)) == len(rows)
-
-
-def test_an_asyncio_service(path):
-    randomizer = Randomizer.load(path)
-
-    async def serve():
-        return await asyncio.gather(*(asyncio.to_thread(randomizer, ROWS) for _ in range(20)))
-
-    drawn = asyncio.run(serve())
-    assert len({part.tobytes() for part in drawn}) == 20
 
 
 def test_a_pickle_names_the_file_and_holds_no_secret(path, key):

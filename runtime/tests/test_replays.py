@@ -2,13 +2,9 @@
 
 import subprocess
 import sys
-import threading
-from collections import Counter
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from labeldp_runtime import (
     DuplicateIdError,
@@ -18,9 +14,8 @@ from labeldp_runtime import (
     Randomizer,
 )
 from labeldp_runtime.ids import CheckedIds, IntegerIds
-from labeldp_runtime.randomizer import CHUNK
 
-from runtime.tests.helpers import counts, file, path_of, plain_words, values
+from runtime.tests.helpers import file, path_of, plain_words
 
 KEY = Key(bytes(range(32)))
 ARTIFACTS = {
@@ -73,14 +68,6 @@ def test_replays_are_equal_whatever_the_order_batch_or_instance(name):
     assert [randomizer([labels[i]], ids=[int(ids[i])])[0] for i in range(9)] == whole[:9].tolist()
 
 
-def test_more_rows_than_a_chunk():
-    n = 2 * CHUNK + 11
-    labels, ids = np.arange(n) % 10, np.arange(n) - 5
-    whole = keyed()(labels, ids=ids)
-    tail = slice(CHUNK - 3, n)
-    assert np.array_equal(keyed()(labels[tail], ids=ids[tail]), whole[tail])
-
-
 def test_ids_that_the_caller_looks_through_give_the_same_and_are_not_refused():
     randomizer, labels = keyed(), LABELS["integer"]
     ids = np.arange(600)
@@ -92,24 +79,6 @@ def test_ids_that_the_caller_looks_through_give_the_same_and_are_not_refused():
         randomizer(labels, ids=twice.ids)
     with pytest.raises(IdError, match="one id per label"):
         randomizer(labels[:-1], ids=twice)
-
-
-def test_another_key_context_version_or_artifact_gives_other_noise():
-    labels, ids = np.zeros(400, dtype=int), np.arange(400)
-    results = [
-        keyed()(labels, ids=ids),
-        keyed()(labels, ids=ids, version=1),
-        keyed(context="z")(labels, ids=ids),
-        keyed(key=Key(bytes(32)))(labels, ids=ids),
-        keyed()(labels, ids=ids + 400),
-        keyed()(labels, ids=[str(i) for i in ids]),
-        Randomizer(file("integers, wider"), key=KEY, context="y")(labels, ids=ids),
-    ]
-    lowest = [result == result.min() for result in results]
-    for i, first in enumerate(lowest):
-        for second in lowest[:i]:
-            # Independent draws of two outputs differ on at least a tenth of 400 rows.
-            assert (first != second).sum() > 40
 
 
 def test_labels_that_the_artifact_cannot_tell_apart_have_the_same_noise():
@@ -128,34 +97,6 @@ def test_labels_that_the_artifact_cannot_tell_apart_have_the_same_noise():
                 for values in row
             )
             assert first == second
-
-
-@pytest.mark.parametrize("label", [0, 5, 9])
-def test_frequencies_over_ids_match_the_certified_counts(label):
-    small, n = "integers, 12 bits", 100_000
-    randomizer = Randomizer(file(small), key=KEY, context="y")
-    expected = counts(small, label)
-    for ids in (np.arange(n), [f"{i}" for i in range(n)]):
-        seen = Counter(randomizer(np.full(n, label), ids=ids).tolist())
-        chi_square = sum(
-            (seen[v] - n * c / 4096) ** 2 / (n * c / 4096) for v, c in expected.items()
-        )
-        assert set(seen) <= set(expected) and chi_square < 40
-
-
-def test_every_kind_of_column_gives_the_same_labels():
-    labels, names = list(range(10)), [f"ä{i}" for i in range(10)]
-    expected = keyed()(labels, ids=names).tolist()
-    columns = [
-        (pa.array(labels), pa.array(names).dictionary_encode()),
-        (pa.chunked_array([labels[:3], labels[3:]]), pa.chunked_array([names[:6], names[6:]])),
-        (pd.Series(labels, dtype="Int8"), pd.Series(names)),
-        (pd.Series(labels), pl.Series(names)),
-        (pl.Series(labels), pl.Series(names, dtype=pl.Categorical)),
-        (labels, np.array(names)),
-    ]
-    for column, ids in columns:
-        assert values(keyed()(column, ids=ids)) == expected
 
 
 def test_misuse_is_refused(tmp_path):
@@ -189,21 +130,6 @@ def test_misuse_is_refused(tmp_path):
             Randomizer(model, key=KEY, context=context)
 
 
-def test_threads_share_a_keyed_randomizer():
-    labels, ids = np.arange(CHUNK + 9) % 10, np.arange(CHUNK + 9)
-    randomizer, results = keyed(), []
-    expected = randomizer(labels, ids=ids)
-    threads = [
-        threading.Thread(target=lambda: results.append(randomizer(labels, ids=ids)))
-        for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 6 and all(np.array_equal(r, expected) for r in results)
-
-
 WITHOUT_CRYPTOGRAPHY = """
 import sys
 sys.modules["cryptography"] = None  # as where it is not installed
@@ -219,8 +145,3 @@ except MissingExtraError as error:
 def test_without_cryptography_the_core_works_and_keys_say_what_is_missing():
     command = [sys.executable, "-c", WITHOUT_CRYPTOGRAPHY, str(path_of("integers"))]
     assert "pip install cryptography" in subprocess.check_output(command, text=True)
-
-
-def test_the_extra_is_imported_only_for_a_key():
-    code = "import labeldp_runtime, sys; assert 'cryptography' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,11 +1,8 @@
 """Private labels that are sets: the labels in them, damaged files, keys, columns of every kind."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-from labeldp_runtime import DamagedArtifactError, Key, Randomizer
+from labeldp_runtime import DamagedArtifactError, Randomizer
 
 from runtime.tests.helpers import file, recertified
 from runtime.tests.set_files import (
@@ -63,49 +60,3 @@ def test_a_huge_domain_in_a_damaged_file_is_no_work():
     for change in RANGES.values():
         with pytest.raises(DamagedArtifactError):
             Randomizer(recertified(model("integers"), change))
-
-
-@pytest.mark.parametrize("name", [TEXT, "codes", "integers"])
-def test_a_key_gives_the_same_set_for_the_same_id_and_label(name):
-    keyed = Randomizer(model(name), key=Key(bytes(32)), context="y")
-    labels = [y for y in keyed.classes for _ in range(50)]
-    ids = [f"row {i}" for i in range(len(labels))]
-    first = keyed(labels, ids=ids)
-    order = np.random.default_rng(0).permutation(len(ids))
-    again = keyed([labels[i] for i in order], ids=[ids[i] for i in order])
-    assert (again == first[order]).all()
-    assert (keyed(labels, ids=ids, version=1) != first).mean() > 0.1
-    other = keyed(labels[50:] + labels[:50], ids=ids)  # of other labels other sets are drawn
-    assert len(set(first.tolist())) > 4 and (other != first).mean() > 0.1
-    unlisted = [None, "unlisted"] if keyed.label_type == "string" else [None, None]
-    rule = keyed.certificate["label"]["domain"]["out_of_domain"]
-    default = keyed.classes[0] if rule == "clamp" else rule["default"]
-    for missing in unlisted:
-        same = keyed([default] * 50, ids=ids[:50])
-        assert (keyed([missing] * 50, ids=ids[:50]) == same).all()
-
-
-COLUMNS = {
-    "list": lambda values: values,
-    "numpy": lambda values: np.array(values, dtype=object),
-    "pandas": pd.Series,
-    "pandas text": lambda values: pd.Series(values, dtype="string", name="y"),
-    "pandas category": lambda values: pd.Series(values, dtype="category"),
-    "pandas Arrow": lambda values: pd.Series(values, dtype=pd.ArrowDtype(pa.string())),
-    "polars": lambda values: pl.Series("y", values),
-    "polars category": lambda values: pl.Series("y", values, dtype=pl.Categorical),
-    "pyarrow": pa.array,
-    "pyarrow chunks": lambda values: pa.chunked_array([values[:3], values[3:]]),
-    "pyarrow dictionary": lambda values: pa.array(values).dictionary_encode(),
-}
-
-
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_columns_of_text_become_columns_of_numbers(kind):
-    keyed = Randomizer(model(TEXT), key=Key(bytes(32)), context="y")
-    values = [*LOOK_ALIKES, None, "other"] * 3
-    ids = list(range(len(values)))
-    private = keyed(COLUMNS[kind](values), ids=ids)
-    assert np.asarray(private).dtype == np.int64
-    numbers = private.to_pylist() if kind.startswith("pyarrow") else list(private)
-    assert numbers == keyed(values, ids=ids).tolist()

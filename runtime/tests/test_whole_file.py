@@ -1,16 +1,12 @@
 """Files that appear whole or not at all: nobody else reads them before, no two writers meet."""
 
-import errno
 import os
 import stat
 import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from labeldp_runtime import whole_file
 from labeldp_runtime.whole_file import (
     UnfinishedError,
     folder_when_whole,
@@ -34,15 +30,6 @@ def umask(value):
         yield
     finally:
         os.umask(before)
-
-
-@contextmanager
-def somebody_else():
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def left_by_a_kill(path, content=b"labels", kind="file"):
@@ -127,15 +114,6 @@ def test_a_kill_just_before_the_name_leaves_what_only_its_owner_may_read(tmp_pat
     assert not mode(partial_of(path)) & 0o077
 
 
-def test_by_default_it_is_named_on_stderr_in_one_harmless_line(tmp_path, capsys):
-    path = tmp_path / "\x1b[2J\nverified"
-    partial_of(path).touch()
-    with replaced_when_whole(path):
-        pass
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.isprintable() and "verified.labeldp-partial" in line and "removed" in line
-
-
 def test_two_writers_do_not_meet(tmp_path):
     path = tmp_path / "out"
     with replaced_when_whole(path) as first:
@@ -211,35 +189,6 @@ def test_what_was_planted_is_not_followed(tmp_path, kind):
     assert os.path.lexists(partial_of(path)) and not path.exists()
 
 
-@AS_ROOT
-def test_what_others_left_stays(tmp_path):
-    partial = partial_of(tmp_path / "out")
-    partial.write_bytes(b"theirs")
-    os.chown(partial, NOBODY, NOBODY)
-    with pytest.raises(UnfinishedError, match="in the way"), replaced_when_whole(tmp_path / "out"):
-        pytest.fail("it was used")
-    assert partial.read_bytes() == b"theirs"
-
-
-@AS_ROOT
-def test_a_folder_that_cannot_be_written_to():
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o555)
-        with (
-            somebody_else(),
-            pytest.raises(PermissionError),
-            replaced_when_whole(folder / "out"),
-        ):
-            pytest.fail("it was written")
-        assert not list(folder.iterdir())
-        folder.chmod(0o333)  # writable, and not readable
-        os.chown(folder, NOBODY, NOBODY)
-        with somebody_else(), replaced_when_whole(folder / "out") as file:
-            file.write(b"x")
-        assert (folder / "out").read_bytes() == b"x"
-
-
 def test_errors_leave_nothing(tmp_path):
     path = tmp_path / "out"
     path.write_bytes(b"old")
@@ -253,34 +202,6 @@ def test_errors_leave_nothing(tmp_path):
     with pytest.raises(FileExistsError), replaced_when_whole(path, replace=False):
         pass
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_folder_that_cannot_be_synced_is_no_file_that_was_not_written(tmp_path, monkeypatch):
-    def broken(folder):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(whole_file, "sync_folder", broken)
-    lost = pytest.raises(UnfinishedError, match=r"is there and complete, .* Input/output error")
-    with lost, replaced_when_whole(tmp_path / "out") as file:
-        file.write(b"x")
-    with lost, folder_when_whole(tmp_path / "folder"):
-        pass
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "out"]
-
-
-def test_a_file_system_that_syncs_no_folders_is_good_enough(tmp_path, monkeypatch):
-    """Some network file systems: what nobody can do there is no failure."""
-
-    def fsync(handle):
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "Invalid argument")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with replaced_when_whole(tmp_path / "out") as file:
-        file.write(b"x")
-    with folder_when_whole(tmp_path / "folder"):
-        pass
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "out"]
 
 
 @pytest.mark.parametrize("links", [True, False])

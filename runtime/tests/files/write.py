@@ -9,6 +9,7 @@ import json
 from fractions import Fraction
 from typing import Any
 
+import yaml
 from labeldp_verify.analysis.any_form import ColumnLoss
 from labeldp_verify.forms import (
     CategoricalDomain,
@@ -24,56 +25,47 @@ from labeldp_compile.rounding.randomized_response import randomized_response
 from runtime.tests.helpers import FACTS, path_of
 from runtime.tests.set_files import CODES, LOOK_ALIKES
 from tests import group_rows
-from tests.fixtures.compiled import (
-    INTEGER_SPEC,
-    REAL_SPEC,
-    RESPONSE_SPEC,
-    compile_text,
-    sets_spec,
-)
+from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 from verifier.tests.files import DOMAIN, file_of
 from verifier.tests.integers import grouped, plain_counts, some_windows, uneven
 
-_TEXT = """
-version: 1
-name: example
-label:
-  column: y
-  domain: {kind: categorical, values: [red, green, blue]}
-  out_of_domain: {default: green}
-loss: zero_one
-privacy: {epsilon: 1.5}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
-# 40 labels of randomized response: independent draws of 64 rows agree with a chance below 1e-70.
-_MANY_LABELS = RESPONSE_SPEC.replace("max: 9", "max: 39").replace("1.0", "0.1")
-_WIDER = INTEGER_SPEC.replace("max: 9", "max: 10").replace("1, 0]", "1, 0, 0]")
+DECAY = {"kind": "public", "weights": [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}
+_RED = {"values": ["red", "green", "blue"], "out_of_domain": {"default": "green"}}
+_REAL = "{kind: real, min: 0.0, max: 9.0, points: 10, rounding: unbiased}"
+
 SINGLE = {  # at ε = 40 the private label is the label's own bin, but for a chance below 1e-16
-    "integers": INTEGER_SPEC,
-    "integers, wider": _WIDER,
-    "integers, ε = 40": INTEGER_SPEC.replace("1.0", "40"),
-    "integers, 40 labels": _MANY_LABELS,
-    "reals": REAL_SPEC,
-    "reals, ε = 40": REAL_SPEC.replace("1.0", "40"),
-    "reals, response": REAL_SPEC.replace("rr_on_bins", "randomized_response"),
-    "text": _TEXT,
-    "text, ε = 40": _TEXT.replace("1.5", "40"),
-    "response": RESPONSE_SPEC,
+    "integers": spec(prior=DECAY),
+    "integers, wider": spec(labels=11, prior={**DECAY, "weights": [*DECAY["weights"], 0]}),
+    "integers, ε = 40": spec(prior=DECAY, epsilon=40),
+    # Independent draws of 64 rows agree with a chance below 1e-70.
+    "integers, 40 labels": spec(labels=40, epsilon="0.1", mechanism="randomized_response"),
+    "reals": spec(domain=_REAL, prior=DECAY),
+    "reals, ε = 40": spec(domain=_REAL, prior=DECAY, epsilon=40),
+    "reals, response": spec(domain=_REAL, prior=DECAY, mechanism="randomized_response"),
+    "text": spec(**_RED, epsilon="1.5"),
+    "text, ε = 40": spec(**_RED, epsilon=40),
+    "response": spec(mechanism="randomized_response"),
 }
-SMALL = {"integers, 12 bits": INTEGER_SPEC, "response, 12 bits": RESPONSE_SPEC}
+SMALL = {"integers, 12 bits": SINGLE["integers"], "response, 12 bits": SINGLE["response"]}
+
+
+def sets(epsilon: float, **label: Any) -> str:
+    """A spec of sets of labels."""
+    return spec(
+        **label, loss="zero_one", epsilon=epsilon, name="sets", mechanism="subset_selection"
+    )
 
 
 def categories(values: list[Any], epsilon: float) -> str:
     """A spec of sets of categories; the last one stands in for what is not listed."""
-    listed, default = (json.dumps(value, ensure_ascii=False) for value in (values, values[-1]))
-    domain = f"{{kind: categorical, values: {listed}}}"
-    return sets_spec(domain, f"{{default: {default}}}", epsilon)
+    return sets(epsilon, values=values, out_of_domain={"default": values[-1]})
 
 
 def integers(low: int, high: int, epsilon: float) -> str:
     """A spec of sets of integers, to which others are clamped."""
-    return sets_spec(f"{{kind: integer, min: {low}, max: {high}}}", "clamp", epsilon)
+    domain = {"kind": "integer", "min": low, "max": high}
+    return sets(epsilon, domain=domain, out_of_domain="clamp")
 
 
 SETS = {
@@ -87,72 +79,48 @@ SETS = {
     "large ε, integers": integers(-3, 6, 8),
 }
 
-_MIXED = """
-version: 1
-name: mixed
-label:
-  columns:
-    - column: price
-      domain: {kind: real, min: -1, max: 2.5, points: 8}
-      loss: absolute
-    - column: code
-      domain: {kind: categorical, values: [7, -3, 12]}
-      out_of_domain: {default: -3}
-      loss: zero_one
-    - column: n
-      domain: {kind: integer, min: -2, max: 3}
-      out_of_domain: {default: 1}
-      loss: squared
-      weight: 0.25
-loss: sum
-privacy: {epsilon: 3}
-prior: {kind: uniform}
-mechanism: {kind: rr_with_prior}
-"""
-_ADS = """
-version: 1
-name: ads
-label:
-  columns:
-    - column: converted
-      domain: {kind: categorical, values: ["né", "yes"]}
-      out_of_domain: {default: "né"}
-      loss: zero_one
-    - column: value
-      domain: {kind: integer, min: 0, max: 4}
-      loss: squared
-loss: sum
-privacy: {epsilon: 2}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
-_SETS = """
-version: 1
-name: pair
-label:
-  columns:
-    - column: converted
-      domain: {kind: categorical, values: ["no", "yes"]}
-      out_of_domain: {default: "no"}
-    - column: value
-      domain: {kind: integer, min: 0, max: 4}
-loss: zero_one
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: auto}
-"""
-_GRID = """
-    - column: share
-      domain: {kind: real, min: 0.1, max: 0.7, points: 4}
-loss"""
-_LARGE = _SETS.replace("epsilon: 1", "epsilon: 8").replace("auto", "subset_selection")
+
+def column(name: str, domain: str, **more: Any) -> dict[str, Any]:
+    """A column of a label of several."""
+    return {"column": name, "domain": yaml.safe_load(domain), **more}
+
+
+def pair(no: str, losses: tuple[dict[str, str], dict[str, str]] = ({}, {})) -> list[dict[str, Any]]:
+    """The columns of a conversion and its value."""
+    default = {"out_of_domain": {"default": no}, **losses[0]}
+    return [
+        column("converted", f"{{kind: categorical, values: ['{no}', 'yes']}}", **default),
+        column("value", "{kind: integer, min: 0, max: 4}", **losses[1]),
+    ]
+
+
+_MIXED = [
+    column("price", "{kind: real, min: -1, max: 2.5, points: 8}", loss="absolute"),
+    column(
+        "code",
+        "{kind: categorical, values: [7, -3, 12]}",
+        out_of_domain={"default": -3},
+        loss="zero_one",
+    ),
+    column(
+        "n",
+        "{kind: integer, min: -2, max: 3}",
+        out_of_domain={"default": 1},
+        loss="squared",
+        weight=0.25,
+    ),
+]
+_GRID = [*pair("no"), column("share", "{kind: real, min: 0.1, max: 0.7, points: 4}")]
+_ADS = pair("né", ({"loss": "zero_one"}, {"loss": "squared"}))
+_PAIR = {"columns": pair("no"), "loss": "zero_one", "name": "pair"}
+_LARGE = {**_PAIR, "epsilon": 8, "mechanism": "subset_selection"}
 JOINT = {
-    "mixed": _MIXED,
-    "text": _ADS,
-    "sets": _SETS,
-    "response": _SETS.replace("epsilon: 1", "epsilon: 8").replace("auto", "randomized_response"),
-    "large ε": _LARGE,
-    "large ε, grid": _LARGE.replace("\nloss", _GRID),
+    "mixed": spec(columns=_MIXED, loss="sum", name="mixed", epsilon=3, mechanism="rr_with_prior"),
+    "text": spec(columns=_ADS, loss="sum", name="ads", epsilon=2, mechanism="randomized_response"),
+    "sets": spec(**_PAIR, mechanism="auto"),
+    "response": spec(**_PAIR, epsilon=8, mechanism="randomized_response"),
+    "large ε": spec(**_LARGE),
+    "large ε, grid": spec(**{**_LARGE, "columns": _GRID}),
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.question import Question
+from labeldp_compile.ledger.entries import Question
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, deviation
 from labeldp_compile.prior.group_cells import ONE_TABLE
 from labeldp_compile.prior.obtain import PriorSource, counted_person

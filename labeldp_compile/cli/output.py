@@ -1,8 +1,7 @@
 """Writes all text for the terminal, line by line, without control characters.
 
 Code that builds a line from a file's strings may forget to make them printable. So a line break or
-a control sequence inside a line is always shown as U+FFFD here. Only a ``Painted`` line, which
-labeldp makes, keeps its colours.
+a control sequence inside a line is always shown as U+FFFD here.
 """
 
 import sys
@@ -24,15 +23,9 @@ NUMBERS_OF_SETS = (
 )
 
 
-class Painted(str):
-    """A line with labeldp's own colours, made of text that is already printable."""
-
-    __slots__ = ()
-
-
 def say(*lines: str) -> None:
     """Write lines of the result to stdout; a ``Marked`` line is coloured on a terminal."""
-    click.echo("\n".join(_safe(line, sys.stdout) for line in lines))
+    click.echo("\n".join(rendered(line, sys.stdout) for line in lines))
 
 
 def say_json(document: Any) -> None:
@@ -52,7 +45,7 @@ def tell(*lines: str) -> None:
     """Write diagnostics to stderr."""
     if not lines:
         return
-    click.echo("\n".join(_safe(line, sys.stderr) for line in lines), err=True)
+    click.echo("\n".join(rendered(line, sys.stderr) for line in lines), err=True)
 
 
 def can_show(text: str, stream: TextIO) -> bool:
@@ -67,10 +60,6 @@ def can_show(text: str, stream: TextIO) -> bool:
 def complain(message: str) -> None:
     """Write one line to stderr that says what is wrong; a very long line is cut."""
     click.echo(f"labeldp: {one_line(message)}", err=True)
-
-
-def _safe(line: str, stream: TextIO) -> str:
-    return line if isinstance(line, Painted) else rendered(line, stream)
 
 
 _SECONDS_BETWEEN = 0.2

@@ -64,7 +64,7 @@ from labeldp_compile.tabular.writer import Randomize, Rewriting, require_rewritt
 from labeldp_compile.whole_file import require_folder, require_outside
 
 if TYPE_CHECKING:
-    from labeldp_compile.cli.booking import Drawing
+    from labeldp_compile.ledger.draw_account import Drawing
 
 _EXACT_IN_FLOAT64 = 2**53  # whole numbers up to here
 
@@ -471,8 +471,7 @@ def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
     """
     if request.ledger is None and not request.append:
         return None
-    from labeldp_compile.cli.booking import Drawing  # noqa: PLC0415  # the ledger
-    from labeldp_compile.ledger.draw_account import Draw  # noqa: PLC0415
+    from labeldp_compile.ledger.draw_account import Draw, Drawing  # noqa: PLC0415
 
     label = rational(loaded.certificate.exact.epsilon_label)
     person = loaded.certificate.parts.get("person")

@@ -23,14 +23,13 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.opening import open_artifact, readable, table_of
-from labeldp_verify.printable import Marked, at_most, probability, shows_colour
+from labeldp_verify.printable import Marked, at_most, probability
 from labeldp_verify.usefulness.estimates import sample
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli.charts import group_table, prior_bars
 from labeldp_compile.cli.command import verified
 from labeldp_compile.cli.output import (
-    Painted,
     can_show,
     clipped,
     padded,
@@ -44,7 +43,6 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.report.facts import (
     FORMAT_VERSION,
     SHOWN_NOISE,
-    HeatMap,
     find_label,
     groups_json,
     heat_map,
@@ -57,67 +55,40 @@ from labeldp_compile.whole_file import require_output
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .:*#"
-# From dark to bright in the 256 colours of terminals: black, blues, teal, greens, yellow.
-_COLOURS = (16, 17, 18, 19, 25, 31, 37, 36, 35, 71, 77, 113, 149, 185, 220, 226)
-COLOURED = [f"\x1b[48;5;{number}m \x1b[0m" for number in _COLOURS]
 _LABEL_COLUMNS = 14
 _LEAST_ROOM, _WIDEST_CELL = 8, 6
 
 
 def terminal_heat_map(
-    decoded: Table,
-    labels: Sequence[int],
-    names: Sequence[str],
-    *,
-    columns: int,
-    shades: Sequence[str] = SHADES,
+    decoded: Table, labels: Sequence[int], names: Sequence[str], columns: int, shades: str
 ) -> list[str]:
-    """The heat map of the labels of these indices, in lines of at most ``columns`` columns."""
-    most = _room(names, columns)
-    heat = heat_map(decoded, labels, most - 1)  # outputs on a lattice may have one cell more
-    if not are_numbers(decoded.domain, decoded.randomizer):
-        ends = str(heat.outputs[0]), str(heat.outputs[1])
-    else:
-        ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"
-    return shaded_lines(heat, names, ends, columns=columns, shades=shades)
+    """The heat map of the labels of these indices, in lines of at most ``columns`` columns.
 
-
-def shaded_lines(
-    heat: HeatMap,
-    names: Sequence[str],
-    ends: tuple[str, str],
-    *,
-    columns: int,
-    shades: Sequence[str] = SHADES,
-) -> list[str]:
-    """Lines of at most ``columns`` columns: one for each label, and the ends of the axis below.
-
-    Shades follow the square root, so that small probabilities can be told from none. Each of
-    ``shades`` fills one column, the faintest first.
+    Below a line for each label come the ends of the axis. Shades follow the square root, so that
+    small probabilities can be told from none. Each of ``shades`` fills one column, the faintest
+    first.
     """
     names = [clipped(name, _LABEL_COLUMNS) for name in names]
     margin = max(map(width, names), default=0)
-    room = _room(names, columns)
+    room = max(columns - margin - 3, _LEAST_ROOM)
+    heat = heat_map(decoded, labels, room - 1)  # outputs on a lattice may have one cell more
+    ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"
+    if not are_numbers(decoded.domain, decoded.randomizer):
+        ends = str(heat.outputs[0]), str(heat.outputs[1])
     shares = heat.shares.T
     cell = min(max(room // shares.shape[1], 1), _WIDEST_CELL)
     most = float(shares.max()) or 1.0
     steps = np.rint(np.sqrt(shares / most) * (len(shades) - 1)).astype(int)
-    lines: list[str] = [
-        Painted(f"{padded(name, margin)} │{''.join(shades[step] * cell for step in line)}│")
+    lines = [
+        f"{padded(name, margin)} │{''.join(shades[step] * cell for step in line)}│"
         for name, line in zip(names, steps, strict=True)
     ]
     indent = " " * (margin + 2)
     lines.append(indent + _axis(ends, shares.shape[1] * cell))
     each = "" if heat.cell_height is None else f", those within {heat.cell_height:.4g} together"
-    scale = f"0 {''.join(shades)} {most:.3g}"
-    lines.append(Painted(f"{indent}columns: the axis of outputs{each}; shades: {scale}"))
+    scale = f"0 {shades} {most:.3g}"
+    lines.append(f"{indent}columns: the axis of outputs{each}; shades: {scale}")
     return lines
-
-
-def _room(names: Sequence[str], columns: int) -> int:
-    """Columns that are left beside the names."""
-    margin = max((width(clipped(name, _LABEL_COLUMNS)) for name in names), default=0)
-    return max(columns - margin - 3, _LEAST_ROOM)
 
 
 def _axis(ends: tuple[str, str], columns: int) -> str:
@@ -261,11 +232,9 @@ def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:
         return [f"Pr[output | label]: {r.outputs:,} outputs are too many to draw"]
     hidden = (first, last) != (0, r.outputs - 1)
     share = f"; the outputs hold {SHOWN_NOISE:.1%} of the noise" if hidden else ""
-    shades: Sequence[str] = SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES
-    if shows_colour(sys.stdout):
-        shades = COLOURED
+    shades = SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES
     names = _names(decoded, rows)
-    drawn = terminal_heat_map(decoded, rows, names, columns=width, shades=shades)
+    drawn = terminal_heat_map(decoded, rows, names, width, shades)
     return [f"Pr[output | label], one row per label{which}{share}", *drawn]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from labeldp_learn.toolkit import (
+    CONFIDENCE,
     Bin,
     Measured,
     PrivateLabels,
@@ -109,7 +110,6 @@ def evaluate_tables(
     by: str | None = None,
     person: str | None = None,
     group_columns: Mapping[str, str] | None = None,
-    confidence: float = 0.95,
     budget: Budget = DEFAULT_BUDGET,
     form: TextForm = PLAIN,
     unnoted: bool = False,
@@ -157,19 +157,19 @@ def evaluate_tables(
     measured = [
         one if one.group is None else replace(one, group=group_names[one.group])
         for one in evaluate(
-            labels, given, list(metrics) or None, by=groups, persons=persons, confidence=confidence
+            labels, given, list(metrics) or None, by=groups, persons=persons, confidence=CONFIDENCE
         )
     ]
     classes = isinstance(decoded.label, CategoricalDomain)
     bins = {
-        name: calibration(labels, one, min(10, rows), confidence)
+        name: calibration(labels, one, min(10, rows), CONFIDENCE)
         for name, one in given.items()
         if not classes or (len(labels.labels) == 2 and one.dtype.kind == "f")
     }
     hardly = hardly_private(decoded, {part.number: part.codes for part in labels.parts})
     warnings = [*private_warnings(reader, hardly), *_few_rows(measured, person)]
     name, left = decoded.certificate.name, len(has) - rows
-    return Evaluation(name, rows, confidence, measured, bins, warnings, left, noted)
+    return Evaluation(name, rows, CONFIDENCE, measured, bins, warnings, left, noted)
 
 
 def _few_rows(measured: Sequence[Measured], person: str | None) -> list[str]:

@@ -40,8 +40,8 @@ from labeldp_compile.evaluate.noisy_sums import (
     steps,
 )
 from labeldp_compile.evaluate.predictions import read_predictions, require_rows
+from labeldp_compile.ledger.entries import AskedOfLabels
 from labeldp_compile.ledger.prior_account import PriorAccount
-from labeldp_compile.ledger.question import AskedOfLabels
 from labeldp_compile.ledger.store import open_store
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec

@@ -4,20 +4,26 @@ No entry can be altered without altering all later ones. A hash shows that an en
 written, but not who wrote it. So a ledger with an entry that is not understood is refused (a kind
 that a later version added could be a spend), and so is a prior, or a release, for which no ε was
 spent.
+
+An answer is recalled for the same question: a ``Question`` has all that decides a noisy histogram,
+apart from the data.
 """
 
 import hashlib
 import hmac
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tabular.formats import PLAIN, TextForm
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 HASH = re.compile(r"[0-9a-f]{64}")
@@ -259,3 +265,42 @@ def _is_paid(answer: Entry, entries: Sequence[Entry]) -> bool:
         return False
     spend = _facts_of(entries[number])
     return all(spend.get(key) == answer.facts[key] for key in _PAID_FOR)
+
+
+@dataclass(frozen=True)
+class AskedOfLabels(ABC):
+    """What is asked of the labels of a column, or of several (``LabelSpec.key``), for an ε."""
+
+    column: str
+    epsilon: Fraction
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """All that decides the answer, apart from the data, as JSON."""
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        facts = {**self.facts(), "column": self.column, "epsilon": str(self.epsilon)}
+        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Question(AskedOfLabels):
+    """What decides the noisy histogram, apart from the data. The same question has one answer.
+
+    ``epsilon`` is that of a label, or of the ``person`` whose labels together are the unit.
+    """
+
+    counts: str | None
+    domain: dict[str, Any]
+    form: TextForm = PLAIN
+    cells: int | None = None
+    groups: dict[str, Any] | None = None
+    person: dict[str, Any] | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Cells, groups and person only if there are any, and of the form what is stated."""
+        given = {name: getattr(self, name) for name in ("cells", "groups", "person")}
+        given |= {name: getattr(self.form, name) for name in ("delimiter", "encoding", "decimal")}
+        stated = {key: value for key, value in given.items() if value is not None}
+        return {"counts": self.counts, "domain": self.domain, **stated}

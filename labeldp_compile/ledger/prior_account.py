@@ -20,8 +20,7 @@ from typing import Any, Literal
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.client_key import find_client_key, keyed_digest, require_bound
-from labeldp_compile.ledger.entries import ANSWERS, Entry
-from labeldp_compile.ledger.question import AskedOfLabels
+from labeldp_compile.ledger.entries import ANSWERS, AskedOfLabels, Entry
 from labeldp_compile.ledger.store import Store, open_store
 from labeldp_compile.ledger.totals import data_sets, require_budget
 from labeldp_compile.ledger_url import is_url

@@ -14,7 +14,7 @@ import numpy as np
 from labeldp_verify.forms import Groups
 from labeldp_verify.usefulness.shortcomings import odd_groups
 
-from labeldp_compile.ledger.question import Question
+from labeldp_compile.ledger.entries import Question
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NOISE, Levels
 from labeldp_compile.prior.group_cells import ONE_TABLE, number_tables
 from labeldp_compile.prior.split import PriorPlan

@@ -21,7 +21,7 @@ from typing import Literal
 from labeldp_verify.errors import readable
 
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger.question import Question
+from labeldp_compile.ledger.entries import Question
 from labeldp_compile.prior.discrete_laplace import Levels, NoisyHistogram
 from labeldp_compile.private_file import read_record, write_record
 from labeldp_compile.tabular.formats import files_of

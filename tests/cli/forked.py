@@ -16,7 +16,7 @@ from dataclasses import dataclass
 SERVER = """
 import importlib, json, os, resource, signal, sys
 import labeldp_compile.cli.randomize, labeldp_compile.ledger.sqlite_store
-import labeldp_compile.cli.booking, labeldp_runtime.randomizer, labeldp_runtime.keyed
+import labeldp_compile.ledger.draw_account, labeldp_runtime.randomizer, labeldp_runtime.keyed
 from labeldp_compile.cli import main
 
 def end():

@@ -148,7 +148,7 @@ import os, sys
 from fractions import Fraction
 from labeldp_compile.ledger.totals import OverBudgetError
 from labeldp_compile.ledger.prior_account import PriorAccount
-from labeldp_compile.ledger.question import Question
+from labeldp_compile.ledger.entries import Question
 from labeldp_compile.ledger.store import open_store
 
 def pay(process):

@@ -49,17 +49,6 @@ def test_the_runtimes_tests_count_combinations_as_the_verifier_does(name):
     assert combinations(name) == [domain.combination(i) for i in range(domain.size)]
 
 
-@EACH
-def test_every_combination_gets_what_the_integers_demand(name):
-    domain, _ = integers(name)
-    labels, generator = everything(name), np.random.default_rng(1)
-    for _ in range(40):
-        words = generator.integers(0, 2**64, domain.size, np.uint64)
-        got = Randomizer(model(name)).apply_words(labels, words)
-        assert lists(got) == demanded(name, np.arange(domain.size), words)
-        assert name == "sets" or list(got) == NAMES[name]
-
-
 @pytest.mark.parametrize("name", ODD)
 def test_labels_outside_get_what_the_integers_demand(name):
     labels, places = ODD[name]

@@ -12,7 +12,6 @@ from tests.languages.cases import DRAWS, build_plan
 from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows
 from tests.languages.joint import add_joint
-from tests.languages.joint_groups import add_joint_by_group
 from tests.languages.sets import add_sets
 
 
@@ -23,7 +22,6 @@ def plan(tmp_path_factory):
     add_groups(plan)
     add_sets(plan)
     add_joint(plan)
-    add_joint_by_group(plan)
     return plan
 
 

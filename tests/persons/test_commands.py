@@ -29,25 +29,6 @@ def json_of(*arguments):
     return json.loads(result.stdout)
 
 
-def test_plan_names_rows_beyond_the_bound_and_the_prior_does_not_count_them(place):
-    path = write(place, spec(2, 40, PRIVATE, ", split: {prior: 4, label: 36}"))
-    said = labeldp("plan", path).stdout
-    assert "n = 82 rows" in said  # two of each of 41 persons
-    assert "(38 rows are beyond 2: randomize refuses them)" in said
-    assert "spends ε = 4 on" in said  # a person's part, not a label's
-    result = labeldp("compile", path, "-o", place / "out")
-    assert result.exit_code == 0
-    assert "the prior counts the first 2 of each, and leaves out 38 rows" in result.stderr
-    certificate = json.loads((place / "out" / "orders.certificate.json").read_text())
-    assert certificate["prior"]["rows"] == 82
-    assert certificate["person"]["l1_sensitivity"] == 4
-    assert certificate["prior"]["scale"] == 1.0  # 2·L/ε₁ = 4/4
-    assert (certificate["person"]["epsilon_prior"], certificate["exact"]["epsilon_prior"]) == (
-        "4",
-        "2",
-    )
-
-
 def test_a_row_without_a_person_is_refused_before_anything_is_spent(place):
     table(place / "orders.parquet", ["a", None, "b"], [0, 1, 2])
     path = write(place, spec(2, 40, PRIVATE, ", split: {prior: 4, label: 36}"))

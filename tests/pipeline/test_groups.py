@@ -197,25 +197,6 @@ def test_few_rows_are_not_read(place, draws, once):
     assert len(private) == 2
 
 
-def test_labels_for_training_say_something_in_every_group(place):
-    rows = table().to_pandas()
-    rows.loc[rows["work"] == "no", "y"] = 0
-    rows.to_parquet(place.folder / "rows.parquet")
-    parts = {
-        "mechanism": "kind: rr_with_prior",
-        "groups": WORK,
-        "prior": "kind: public, data: rows.parquet",
-        "privacy": "",
-        "epsilon": 0.1,
-    }
-    message = place.message(goal="training", **parts)
-    assert "groups 'no', other: every label becomes the same output" in message
-    assert "goal: labels" in message
-    place.write(**parts)
-    result = place.compile()
-    assert result.exit_code == 0 and "warning: groups 'no', other: every label" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [

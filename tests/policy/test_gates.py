@@ -59,10 +59,7 @@ def original(tmp_path_factory):
         "4 labels": changed(free, privacy__labels_per_user=4),
         "no person": changed(free, privacy__labels_per_user=None),
         "mechanism": changed(free, mechanism={"kind": "rr_with_prior"}),
-        "domain": changed(free, label__domain__max=4),
         "noisy": changed(free, privacy__epsilon=0.05),
-        "smaller ε": changed(free, privacy__epsilon=0.8),
-        "fewer labels": free,
         "unbooked": unbooked(),
         "more for the prior": changed(unbooked(), privacy=more),
         "a person": changed(

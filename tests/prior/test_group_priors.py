@@ -17,13 +17,11 @@ from labeldp_compile.mechanisms.mechanism import (
 from labeldp_compile.prior.discrete_laplace import (
     NoisyHistogram,
     cell_of_label,
-    coarse,
     seeded_histogram,
 )
 from labeldp_compile.prior.plan import level_counts, plan_public, plan_tables
 from labeldp_compile.prior.split import plan_of
-from labeldp_compile.prior.weights import table_weights, weights_of
-from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
+from labeldp_compile.prior.weights import table_weights
 
 USES = [None, ANSWERS_THE_LIKELY, KEEPS_MEANS, KEEPS_THE_LIKELIEST, PRICES_BIAS]
 ONE = Fraction(1)
@@ -38,55 +36,6 @@ def bell(k, centre, width, rows):
 def with_other(counts):
     """[C + 1, k]: no row is in an unlisted group."""
     return np.vstack([counts, np.zeros((1, counts.shape[1]), dtype=np.int64)])
-
-
-def weights_from(plan, counts, seed):
-    """As a compile finds them, from a seed."""
-    everything, tables = level_counts(plan, plan.by_table(counts))
-    pooled = seeded_histogram(everything, plan.epsilon_pooled, seed)
-    groups = NoisyHistogram([], 0.0)
-    if plan.tables:
-        groups = seeded_histogram(tables, plan.epsilon_tables, 1000 + seed)
-    sizes = plan.by_table(counts).sum(axis=1).tolist()
-    return table_weights(plan, pooled, groups, sizes, int(counts.sum()), counts.shape[1])
-
-
-def loss_of(weights, epsilon, counts):
-    """The summed loss of RR-on-Bins for a prior, under true counts [k]."""
-    k = len(counts)
-    labels = np.arange(float(k))
-    solution = solve_rr_on_bins(labels, np.array(weights, dtype=float), float(epsilon), "squared")
-    bins = np.searchsorted(solution.starts, np.arange(k), side="right") - 1
-    chances = np.ones((k, len(solution.values)))
-    chances[np.arange(k), bins] = np.exp(float(epsilon))
-    chances /= chances.sum(axis=1, keepdims=True)
-    errors = 0.5 * (solution.values[None, :] - labels[:, None]) ** 2
-    return float(counts @ (chances * errors).sum(axis=1))
-
-
-def compare(counts, shape, epsilon, draws):
-    """Mean losses of the pooled prior alone, of priors by group, and of the true ones."""
-    rows, k = int(counts.sum()), counts.shape[1]
-    sizes = counts.sum(axis=1).tolist()
-    plan = plan_tables(ANSWERS_THE_LIKELY, k, epsilon, sizes, shape)
-    alone = plan_of(ANSWERS_THE_LIKELY, k, epsilon, rows, "auto")
-    everywhere, by_table = counts.sum(axis=0), plan.by_table(counts)
-    cells = everywhere if alone.pooled_cells is None else coarse(everywhere, alone.pooled_cells)
-    pooled, grouped = [], []
-    for seed in range(draws):
-        noisy = seeded_histogram(cells, alone.epsilon_prior, seed)
-        weights = weights_of(noisy, rows, k, shrunk=alone.shrunk)
-        pooled.append(loss_of(weights, alone.epsilon_label, everywhere))
-        found = weights_from(plan, counts, seed)
-        grouped.append(
-            sum(
-                loss_of(w, plan.epsilon_label, c)
-                for w, c in zip(found, by_table, strict=True)
-                if c.any()
-            )
-        )
-    true = sum(loss_of(c, epsilon, c) for c in counts if c.any())
-    return np.mean(pooled), np.mean(grouped), true
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
@@ -240,20 +189,3 @@ def test_a_public_prior_takes_large_groups_as_they_are_and_small_ones_as_all():
     away = np.array([np.abs(shares(w) - everywhere).sum() for w in found[2:-1]])
     own = np.array([np.abs(c / c.sum() - everywhere).sum() for c in small])
     assert away.mean() < 0.35 * own.mean() and np.median(away) < 0.001
-
-
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
-def test_groups_that_tell_nothing_cost_little(epsilon):
-    """``benchmarks/group_priors.py`` does the same with real tables; seeded."""
-    generator = np.random.default_rng(2)
-    everywhere = shares(bell(40, 8, 3, 10**6) + bell(40, 30, 3, 10**6))
-    counts = with_other(generator.multinomial(2000, everywhere, size=20))
-    pooled, grouped, _ = compare(counts, (20,), Fraction(epsilon), 6)
-    assert grouped <= 1.02 * pooled
-
-
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
-def test_groups_that_tell_save_nearly_what_they_could(epsilon):
-    counts = with_other(np.array([bell(40, 3 + 7 * (g % 6), 3, 4000) for g in range(12)]))
-    pooled, grouped, true = compare(counts, (2, 6), Fraction(epsilon), 6)
-    assert grouped < pooled - 0.8 * (pooled - true)

@@ -255,10 +255,3 @@ def test_a_folder_that_cannot_be_synced_keeps_the_part_that_is_listed(
     assert len(drawn(folder)["day.parquet"]) == 99
     later = append(made, write(tmp_path / "later.parquet", range(120)), folder)
     assert later.exit_code == 0 and len(drawn(folder)["later.parquet"]) == 21
-
-
-def test_an_id_twice_adds_no_part(made, tmp_path):
-    table = write(tmp_path / "t.parquet", range(3), ids=["a", "b", "a"])
-    result = append(made, table, tmp_path / "private")
-    assert result.exit_code == 2 and "the same id" in result.stderr
-    assert not (tmp_path / "private").exists()

@@ -84,14 +84,6 @@ BAD_SPECS = {
 }
 
 
-def test_compile_refuses_to_lose_an_artifact_before_it_spends(place):
-    before = (place / "visits.onnx").read_bytes()
-    (place / "visits.parquet").unlink()  # so that counting would fail
-    result = labeldp("compile", place / "visits.yaml", "-o", place)
-    assert result.exit_code == 2 and "--overwrite" in result.stderr
-    assert (place / "visits.onnx").read_bytes() == before
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_randomize_replaces_the_label_and_keeps_the_rest(place, suffix):
     output = place / f"private.{suffix}"

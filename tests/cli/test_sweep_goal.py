@@ -116,17 +116,6 @@ def test_one_output_is_never_the_best(tmp_path, change):
     assert "the same output for every label" in table
 
 
-def test_where_all_are_degenerate_none_is_best(tmp_path):
-    only = ("--mechanisms", "rr_with_prior", "--epsilon", "1")
-    assert "◄ marks the smallest ±" in swept(tmp_path, RARE, *only)
-    assert not re.search(r"^rr_with_prior.*◄", swept(tmp_path, RARE, *only), re.M)
-    page = tmp_path / "page.html"
-    swept(tmp_path, RARE, *only, "-o", str(page))
-    text = page.read_text(encoding="utf-8")
-    assert 'class="best"' not in text and 'class="soft"' in text
-    assert "the same output for every label" in text
-
-
 def test_the_figure_of_categories_is_the_noise_of_their_shares(tmp_path):
     """Against the plain inverse of randomized response's matrix."""
     _, found = points(tmp_path, RARE, "1")

@@ -179,12 +179,3 @@ def test_damaged_notes_are_one_error(place, note):
     for command in (["estimate"], ["randomize", "-o", "o.csv"]):
         error = refused("its note on private labels", *command, "y.onnx", "n.parquet")
         assert error.stderr.count("\n") == 1 and "\x1b" not in error.stderr
-
-
-def test_a_keyed_file_has_no_time(place):
-    done("keygen", "k.key")
-    keyed = ["--key", "k.key", "--id-column", "id"]
-    done("randomize", "y.onnx", "t.parquet", "-o", "k.parquet", *keyed)
-    note = json.loads(pq.read_schema("k.parquet").metadata[KEY])
-    assert note["columns"]["y"]["written"] is None
-    done("estimate", "y.onnx", "k.parquet")

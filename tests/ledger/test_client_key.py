@@ -79,13 +79,6 @@ def test_another_key_and_no_key_are_refused_before_anything_is_spent(used, no_la
         assert used.run("ledger", command, used.ledger).exit_code == 0
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604])
-def test_a_key_that_others_may_read_is_refused(used, mode):
-    (used.config.parent / "ledger.key").chmod(mode)
-    result = used.compile("other", last="9")
-    assert result.exit_code == 2 and "others may read this key" in result.stderr
-
-
 def test_a_key_is_made_once_and_said_once(bench):
     first = bench.run("ledger", "init", bench.ledger)
     key = bench.config.parent / "ledger.key"

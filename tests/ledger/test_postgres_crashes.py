@@ -86,15 +86,6 @@ def test_a_server_that_goes_when_an_entry_is_not_committed(paying, monkeypatch):
     assert paying.compile().exit_code == 0 and spent(paying) == Fraction(1, 10)
 
 
-def test_a_server_that_goes_after_the_prior_is_kept(paying, once):
-    once(pipeline, "assemble", paying.server.kill)
-    assert paying.compile().exit_code == 0  # the ledger is not needed any more
-    refused = paying.compile()
-    assert refused.exit_code == 2 and "cannot be reached" in refused.stderr
-    paying.server.start()
-    assert "reusing" in paying.compile().stderr and kinds(paying) == ["spend", "prior"]
-
-
 @pytest.mark.parametrize("delivered", [True, False], ids=["unanswered", "undelivered"])
 @pytest.mark.parametrize("entry", [1, 2], ids=["spend", "prior"])
 def test_a_connection_that_is_lost_in_a_commit(paying, entry, delivered):

@@ -7,9 +7,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from labeldp_compile.cli import main
 from labeldp_compile.cli import randomize as randomize_module
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
@@ -170,13 +168,3 @@ def test_other_rows_under_the_name_of_an_earlier_output_add_up_in_the_ledger(pla
     assert booked(place) == [(2, 1), (2, 1)]
     shown = json.loads(labeldp("ledger", "show", place / "l.ledger", "--json").stdout)
     assert shown["totals"]["shop"]["person"] == 2.0 and shown["totals"]["shop"]["row"] == 0.5
-
-
-def test_standard_input_says_how_many_rows_have_no_label(place):
-    """Rows are counted while they are read: standard input is read once."""
-    rows = "customer,returned\n" + "".join(f"{who},1\n" for who in CUSTOMERS)
-    words = ["randomize", str(place / "a.onnx"), "-", "-o", str(place / "o.csv")]
-    refused = CliRunner().invoke(main, words, input=rows)
-    assert refused.exit_code == 2 and "give a file, or --beyond null" in refused.stderr
-    done = CliRunner().invoke(main, [*words, "--beyond", "null"], input=rows)
-    assert done.exit_code == 0 and "1 rows beyond that have no label" in done.stderr

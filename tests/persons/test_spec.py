@@ -9,7 +9,7 @@ from labeldp_compile.composition import has_accounting
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_disagreements
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import compile_text
 from tests.persons.made import SPEC, UNIFORM, spec
 
 PUBLIC = "{kind: public, weights: [1, 2, 3]}"
@@ -78,13 +78,3 @@ def test_a_file_and_its_spec_agree():
     ]:
         found = spec_disagreements(text.replace(old, new).encode(), certificate)
         assert any(line.startswith(expected) for line in found), found
-
-
-def test_a_spec_without_the_new_keys_gives_the_bytes_that_it_gave():
-    certificate = compile_text(INTEGER_SPEC).certificate
-    assert certificate.person is None and "person" not in certificate.to_json()
-    users = INTEGER_SPEC.replace("epsilon: 1.0", "epsilon: 1.0, labels_per_user: 5")
-    certificate = compile_text(users).certificate
-    assert certificate.person is None
-    found = person_epsilon(certificate)
-    assert (found.column, found.labels, found.total) == (None, 5, 5)

@@ -310,13 +310,6 @@ def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
     assert len(draws) == 1 and unledgered.files() == ARTIFACT
 
 
-def test_another_mechanism_uses_what_was_paid_for(unledgered, draws):
-    unledgered.stop_before_solving()
-    unledgered.write_spec("{kind: optimal_unbiased}")
-    assert unledgered.compile().exit_code == 0 and len(draws) == 1
-    assert unledgered.certificate()["prior"]["rows"] == 140
-
-
 def test_another_question_or_other_data_are_not_answered_by_it(unledgered, draws):
     before = unledgered.stop_before_solving()
     unledgered.write_spec(domain="{kind: integer, min: 0, max: 4}")

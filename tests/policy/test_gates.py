@@ -351,12 +351,6 @@ def test_a_harmless_change_is_not_blocked(change, here):
     assert result.exit_code == 0, result.output
 
 
-def test_of_a_huge_file_no_more_is_read_than_a_spec_may_have(here):
-    os.truncate(here / "specs/visits.yaml", 1 << 43)
-    refused = labeldp("check", "build", "--policy", "policy.yaml", where=here)
-    assert refused.exit_code == 2 and "a spec has at most 4,194,304 bytes" in refused.stderr
-
-
 def drawn(*changes):
     """The findings about draws that a ledger has booked, one entry each."""
     first = {"data_set": "clinic", "column": "visits", "part": "day-1", "artifact_sha256": "a"}
@@ -436,14 +430,6 @@ def test_a_time_that_no_clock_shows_is_one_error(time, here):
     assert plan.exit_code == 2 and f"has an impossible time: {time}" in plan.stderr
     check = labeldp("check", "budget.ledger", "--policy", "policy.yaml", where=here)
     assert check.exit_code == 1 and f"has an impossible time: {time}" in check.stdout
-
-
-def test_the_plan_of_the_company_is_allowed_and_done(here):
-    demand(here)
-    words = ("plan", "specs/visits.yaml", "--policy", "policy.yaml", "--out", "visits.plan")
-    assert "allowed by policy.yaml" in done(*words, where=here).stdout
-    done("compile", "visits.plan", "-o", "again", where=here)
-    assert spent(here) == "1/10"  # recalled
 
 
 # Afterwards: is it current, and what does it break.

@@ -2,10 +2,8 @@
 
 import itertools
 import math
-from collections import Counter
 from fractions import Fraction
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -14,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.prior.discrete_laplace import seeded_histogram
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.prior.weights import project_to_total
@@ -101,13 +98,6 @@ def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):
     assert any(other.weights != first.weights for other in others)
     seeded = [estimate_prior(parsed, tmp_path, test_seed=3).weights for _ in range(2)]
     assert seeded[0] == seeded[1]
-
-
-def test_a_seeded_histogram_has_the_same_law():
-    noisy = seeded_histogram(np.zeros(20_000, dtype=np.int64), Fraction(1), 1)
-    alpha = math.exp(-1 / 2)
-    share = Counter(noisy.counts)[0] / 20_000
-    assert share == pytest.approx((1 - alpha) / (1 + alpha), abs=0.02)
 
 
 @settings(deadline=None, derandomize=True, max_examples=80)

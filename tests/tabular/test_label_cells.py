@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import csv_file
 from labeldp_compile.tabular.columns import label_array
 from labeldp_compile.tabular.csv_file import CsvFile
@@ -140,25 +139,6 @@ def test_rows_are_the_same_in_blocks_of_every_size(tmp_path, cut):
             assert CsvFile.open(path, MULTILINE).names == ["y", "x\n"]
             for block in (1, 2, 3, 5, 8, 13, 1 << 22):
                 assert rows_of(path, block, cut) == expected
-
-
-def test_a_row_that_is_too_long_is_named(tmp_path, cut):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"y,x\n0," + b"7" * 5000 + b"\n")
-    cut(csv_file, BLOCK_BYTES=10)
-    cut(csv_file, MAX_ROW_BYTES=1000)
-    table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
-    with pytest.raises(DataError, match="line 2: has more than 1,000 bytes: the row is too long"):
-        list(table.batches())
-
-
-def test_bytes_of_other_columns_that_are_no_utf8_are_one_error(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"y,x\n\xff,1\n0,\xff\n")
-    with pytest.raises(DataError, match="not UTF-8"):
-        list(open_table(path, "y", IntegerDomain(0, 9), all_columns=True).batches())
-    (batch,) = open_table(path, "y", IntegerDomain(0, 9), all_columns=False).batches()
-    assert batch.to_pydict() == {"y": ["\ufffd", "0"]}
 
 
 @pytest.mark.parametrize("index", ["int8", "uint8", "int16", "uint32", "int64", "int32"])

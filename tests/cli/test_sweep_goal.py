@@ -5,49 +5,25 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from labeldp_verify.analysis.probabilities import matrix
 
-from labeldp_compile.cli import main
-from tests.fixtures.compiled import compile_text
+from tests.cli.test_cli import labeldp
+from tests.fixtures.specs import compiled, spec
 
-NUMBERS = """
-version: 1
-name: weeks
-goal: training
-label: {column: weeks, domain: {kind: integer, min: 0, max: 7}}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: public, weights: [9, 1, 1, 1, 2, 3, 5, 9]}
-mechanism: {kind: auto}
-"""
+NUMBERS = {"mechanism": "auto", "weights": [9, 1, 1, 1, 2, 3, 5, 9]}
 # 15 % ones, and no more: rr_with_prior answers every label with a zero.
-RARE = """
-version: 1
-name: rare
-goal: training
-label:
-  column: y
-  domain: {kind: categorical, values: ["0", "1"]}
-  out_of_domain: {default: "0"}
-loss: zero_one
-privacy: {epsilon: 1}
-prior: {kind: public, weights: [85, 15]}
-mechanism: {kind: auto}
-"""
-FOR_LABELS = ("goal: training", "goal: labels")
+RARE = {"mechanism": "auto", "values": ["0", "1"], "weights": [85, 15]}
 
 
-def swept(folder, text, *options, change=("", "")):
-    (folder / "spec.yaml").write_text(text.replace(*change), encoding="utf-8")
-    arguments = ["sweep", str(folder / "spec.yaml"), *options]
-    result = CliRunner().invoke(main, arguments)
+def swept(folder, stated, *options, goal="training"):
+    (folder / "spec.yaml").write_text(spec(goal=goal, **stated), encoding="utf-8")
+    result = labeldp("sweep", folder / "spec.yaml", *options)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def points(folder, text, epsilons, **change):
-    document = json.loads(swept(folder, text, "--epsilon", epsilons, "--json", **change))
+def points(folder, stated, epsilons, **goal):
+    document = json.loads(swept(folder, stated, "--epsilon", epsilons, "--json", **goal))
     return document, {p["mechanism"]: p for p in document["points"]}
 
 
@@ -81,7 +57,7 @@ def test_for_training_the_least_noise_of_a_mean_is_best(tmp_path):
 
 def test_a_biased_mechanism_is_never_best_for_means(tmp_path):
     """With two labels, all margins are equal; the most biased mechanism has the least loss."""
-    two = re.sub("max: 7", "max: 1", NUMBERS.replace("[9, 1, 1, 1, 2, 3, 5, 9]", "[1, 1]"))
+    two = {"mechanism": "auto", "weights": [1, 1]}
     document, _ = points(tmp_path, two, "0.5,1,2")
     best = {p["mechanism"]: p["largest_bias"] for p in document["points"] if p["best"]}
     assert sum(p["best"] for p in document["points"]) == 3 and max(best.values()) < 1e-9
@@ -94,24 +70,24 @@ def test_a_biased_mechanism_is_never_best_for_means(tmp_path):
 
 
 def test_for_labels_the_least_loss_is_best(tmp_path):
-    document, found = points(tmp_path, NUMBERS, "1", change=FOR_LABELS)
+    document, found = points(tmp_path, NUMBERS, "1", goal="labels")
     assert document["goal"] == "labels" and found["rr_on_bins"]["best"]
     assert not found["rr_on_bins"]["degenerate"]
-    table = swept(tmp_path, NUMBERS, "--epsilon", "1", change=FOR_LABELS)
+    table = swept(tmp_path, NUMBERS, "--epsilon", "1", goal="labels")
     header = next(line for line in table.splitlines() if line.startswith("mechanism"))
     assert header.index("noisy label loss") < header.index("± of a mean of 1,000")
     assert order(table, found) == sorted(found, key=lambda name: found[name]["loss"])
 
 
-@pytest.mark.parametrize("change", [("", ""), FOR_LABELS], ids=["training", "labels"])
-def test_one_output_is_never_the_best(tmp_path, change):
-    _, found = points(tmp_path, RARE, "1", change=change)
+@pytest.mark.parametrize("goal", ["training", "labels"])
+def test_one_output_is_never_the_best(tmp_path, goal):
+    _, found = points(tmp_path, RARE, "1", goal=goal)
     constant = found["rr_with_prior"]
     assert constant["outputs"] == 1 and constant["epsilon_label_bound"] == 0
     assert constant["loss"] == min(p["loss"] for p in found.values())
     assert constant["degenerate"] and not constant["best"]
     assert sum(p["best"] for p in found.values()) == 1
-    table = swept(tmp_path, RARE, "--epsilon", "1", change=change)
+    table = swept(tmp_path, RARE, "--epsilon", "1", goal=goal)
     assert order(table, found)[-1] == "rr_with_prior"
     assert "the same output for every label" in table
 
@@ -119,7 +95,7 @@ def test_one_output_is_never_the_best(tmp_path, change):
 def test_the_figure_of_categories_is_the_noise_of_their_shares(tmp_path):
     """Against the plain inverse of randomized response's matrix."""
     _, found = points(tmp_path, RARE, "1")
-    artifact = compile_text(RARE)
+    artifact = compiled(spec(**RARE))
     table = matrix(artifact.randomizer, range(2))
     prior = np.array([0.85, 0.15])
     inverse = np.linalg.inv(table)

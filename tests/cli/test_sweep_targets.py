@@ -18,38 +18,24 @@ from labeldp_compile.sweeps import targets
 from labeldp_compile.sweeps.targets import Belief, UnreachedError
 from tests.cli.test_cli import labeldp
 from tests.fixtures.blank import without_rows
+from tests.fixtures.specs import spec
 
-NUMBERS = """
-version: 1
-name: visits
-goal: training
-label:
-  column: visits
-  domain: {kind: integer, min: 1, max: 3}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: public, weights: [9, 8, 7]}
-mechanism: {kind: rr_on_bins}
-"""
-CATEGORIES = """
-version: 1
-name: health
-label:
-  column: health
-  domain: {kind: categorical, values: [a, b, c]}
-  out_of_domain: {default: a}
-loss: zero_one
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: auto}
-"""
-PRIVATE = ("{kind: public, weights: [9, 8, 7]}", "{kind: private, data: visits.parquet}")
+
+def numbers(**changes):
+    usual = {"domain": "{kind: integer, min: 1, max: 3}", "weights": [9, 8, 7], "goal": "training"}
+    return spec(name="visits", column="visits", **(usual | changes))
+
+
+def private(rows=None, **changes):
+    data = {"data": "visits.parquet"} if rows is None else {"data": "visits.parquet", "rows": rows}
+    return numbers(weights=None, prior={"kind": "private", **data}, **changes)
 
 
 @pytest.fixture
 def folder(here):
-    (here / "numbers.yaml").write_text(NUMBERS, encoding="utf-8")
-    (here / "categories.yaml").write_text(CATEGORIES, encoding="utf-8")
+    (here / "numbers.yaml").write_text(numbers(), encoding="utf-8")
+    categories = spec(name="health", values=["a", "b", "c"], mechanism="auto")
+    (here / "categories.yaml").write_text(categories, encoding="utf-8")
     return here
 
 
@@ -71,10 +57,10 @@ def with_lines(path, lines):
 
 def usefulness_with(path, lines):
     """Of the artifact that those lines make, by what its file proves."""
-    spec = with_lines(path, lines)
-    result = labeldp("compile", spec, "-o", path.parent / "build", "--overwrite", "--quiet")
+    stated = with_lines(path, lines)
+    result = labeldp("compile", stated, "-o", path.parent / "build", "--overwrite", "--quiet")
     assert result.exit_code == 0, result.output
-    name = load_spec(spec)[0].name
+    name = load_spec(stated)[0].name
     decoded = open_artifact(path.parent / "build" / f"{name}.onnx").table(0)
     assert isinstance(decoded, Table)
     return decoded
@@ -148,22 +134,18 @@ def test_no_label_is_read(folder):
     labels = np.random.default_rng(0).integers(1, 4, 500)
     pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
     path = folder / "private.yaml"
-    split = ("{epsilon: 1}", "{epsilon: 1, split: {prior: 0.5, label: 0.5}}")
-    uniform = NUMBERS.replace(PRIVATE[0], "{kind: uniform}")
+    uniform = numbers(weights=None, prior="uniform")
     (folder / "uniform.yaml").write_text(uniform, encoding="utf-8")
-    path.write_text(NUMBERS.replace(*PRIVATE).replace(*split), encoding="utf-8")
+    path.write_text(private(split={"prior": 0.5, "label": 0.5}), encoding="utf-8")
     (folder / "visits.parquet").write_bytes(without_rows(folder / "visits.parquet"))
     asked = ("--target", "mean-error=0.05", "--rows", "10000")
     found, same = chosen(path, *asked), chosen(folder / "uniform.yaml", *asked)
     assert found["epsilon"] == same["epsilon"] and found["prior_is_private"]
     words = labeldp("sweep", path, *asked).stdout
     assert "private, treated as uniform: no label was read" in words
-    spec, _ = load_spec(with_lines(path, found["spec"]))
-    assert spec.prior.kind == "uniform" and "split: auto" in found["spec"]
-    path.write_text(
-        NUMBERS.replace(*PRIVATE).replace("visits.parquet", "visits.parquet, rows: 10000"),
-        encoding="utf-8",
-    )
+    stated, _ = load_spec(with_lines(path, found["spec"]))
+    assert stated.prior.kind == "uniform" and "split: auto" in found["spec"]
+    path.write_text(private(rows=10_000), encoding="utf-8")
     assert chosen(path, *asked[:2])["epsilon"] == found["epsilon"]  # n is public
 
 

@@ -12,23 +12,8 @@ import pytest
 from labeldp_compile.tabular.provenance import KEY
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: {name}
-label:
-  column: y
-  domain: {domain}
-loss: squared
-privacy: {{epsilon: 2}}
-prior: {prior}
-mechanism: {mechanism}
-"""
-WHOLE = {
-    "domain": "{kind: real, min: 0, max: 4, points: 5}",
-    "prior": "{kind: uniform}",
-    "mechanism": "{kind: randomized_response}",
-}
 ROWS = [f"{i:03d};{i % 5};caf\u00e9;1.50" for i in range(500)]
 TEXT = "id;y;name;cost\n" + "\n".join(ROWS) + "\n"
 
@@ -38,9 +23,11 @@ def place(here):
     for name, changes in {
         "y": {},
         "half": {"domain": "{kind: real, min: 0, max: 4, points: 9}"},
-        "noise": {"mechanism": "{kind: staircase}"},
+        "noise": {"mechanism": "staircase"},
     }.items():
-        text = SPEC.format(name=name, **(WHOLE | changes))
+        domain = "{kind: real, min: 0, max: 4, points: 5}"
+        usual = {"domain": domain, "mechanism": "randomized_response", "epsilon": 2}
+        text = spec(name=name, **(usual | changes))
         (here / f"{name}.onnx").write_bytes(compile_text(text).model)
     (here / "semi.csv").write_bytes(TEXT.encode("latin-1"))
     labels = pa.table({"id": range(500), "y": [float(i % 5) for i in range(500)]})

@@ -18,16 +18,8 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.optimal_unbiased import OptimalUnbiased
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.priors import public_priors
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: by-group
-label: {{column: y, domain: {{kind: integer, min: 0, max: 19}}}}
-loss: squared
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{{mechanism}}}
-"""
 ROOT = Path(__file__).parents[2]
 SIZES = (700, 200, 100, 0)
 
@@ -41,8 +33,8 @@ def priors(groups, epsilon, centres=(2, 10, 17, 9)):
 
 
 def made(mechanism, epsilon="1", groups=("a", "b", "c")):
-    spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=epsilon))
-    return assemble(spec, priors(Groups.of(groups), epsilon), "0" * 64)
+    stated = parse_spec(spec(labels=20, mechanism=f"{{{mechanism}}}", epsilon=epsilon))
+    return assemble(stated, priors(Groups.of(groups), epsilon), "0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +48,9 @@ def made(mechanism, epsilon="1", groups=("a", "b", "c")):
         "kind: debiased_rr",
     ],
 )
-@pytest.mark.parametrize("epsilon", ["1/2", "3"])
+@pytest.mark.parametrize("epsilon", ["0.5", "3"])
 def test_every_mechanism_of_windows(mechanism, epsilon):
-    spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=float(Fraction(epsilon))))
-    groups = Groups.of((0, 1, 2))
-    artifact = assemble(spec, priors(groups, epsilon), "0" * 64)
+    artifact = made(mechanism, epsilon, (0, 1, 2))
     report = check_bytes(artifact.model)
     assert report.ok
     assert report.artifact.lookup == artifact.artifact.lookup

@@ -13,28 +13,9 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import main
 from labeldp_compile.prior import group_cells
+from tests.fixtures.specs import spec
 
 ROWS, LABELS = 20_000, 10
-SPEC = """
-version: 1
-name: visits
-goal: {goal}
-label: {{column: y, domain: {{kind: integer, min: 0, max: 9}}}}
-loss: squared
-privacy: {{epsilon: 4}}
-prior: {{kind: {prior}, data: {data}}}
-mechanism: {{kind: {mechanism}}}
-groups: {{column: id, assign: {{file: {file}, key: {key}, group: {group}}}}}
-"""
-GIVEN = {
-    "goal": "labels",
-    "prior": "private",
-    "data": "t.parquet",
-    "mechanism": "rr_on_bins",
-    "file": "t.parquet",
-    "key": "id",
-    "group": "y",
-}
 
 
 class Attack:
@@ -48,7 +29,13 @@ class Attack:
 
     def spec(self, **parts):
         path = self.folder / "visits.yaml"
-        path.write_text(SPEC.format(**{**GIVEN, **parts}))
+        assign = {"file": "t.parquet", "key": "id", "group": "y"}
+        prior = {"kind": parts.pop("prior", "private"), "data": "t.parquet"}
+        prior |= {key: parts.pop(key) for key in ("data", "counts") if key in parts}
+        assign |= {key: parts.pop(key) for key in assign if key in parts}
+        groups = {"column": "id", "assign": assign}
+        usual = {"name": "visits", "goal": "labels", "epsilon": 4}
+        path.write_text(spec(**{**usual, "prior": prior, "groups": groups, **parts}))
         return path
 
     def run(self, command, *arguments, **parts):
@@ -121,7 +108,7 @@ def test_no_column_of_the_assigning_file_is_named_as_the_label(attack, key, name
     columns = {"key": "id", "group": "team"} | {key: name}
     copy = attack.rows.rename_columns([columns["key"], columns["group"]])
     pq.write_table(copy, attack.folder / "teams.parquet")
-    said = attack.refusals(file="teams.parquet", **{k: f'"{v}"' for k, v in columns.items()})
+    said = attack.refusals(file="teams.parquet", **columns)
     assert f"groups.assign.{key}: {name!r} is the label" in said
 
 
@@ -187,7 +174,7 @@ def test_a_histogram_of_the_label_assigns_no_groups(attack):
         "n", pa.array([1] * ROWS)
     )
     pq.write_table(counts, attack.folder / "t.parquet")
-    said = attack.refusals(data="t.parquet, counts: n", group="team")
+    said = attack.refusals(counts="n", group="team")
     assert "is the data of the label" in said
 
 

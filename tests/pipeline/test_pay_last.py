@@ -24,20 +24,8 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.ledger import sqlite_store
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: visits
-label:
-  column: y
-  domain: {domain}
-loss: squared
-privacy: {{epsilon: 1.0, split: {{prior: 0.1, label: 0.9}}{ledger}}}
-prior: {{kind: private, data: y.parquet{names}}}
-mechanism: {mechanism}
-"""
-LEDGER = {"ledger": ", ledger: budget.ledger", "names": ", data_set: d, data_version: one"}
-NO_LEDGER = {"ledger": "", "names": ""}
 ARTIFACT = ["visits.certificate.json", "visits.onnx"]
 
 
@@ -59,10 +47,12 @@ class Place:
     def write_labels(self, labels):
         pq.write_table(pa.table({"y": labels}), self.folder / "y.parquet")
 
-    def write_spec(self, mechanism="{kind: rr_on_bins}", domain=None, ledger=None):
-        domain = domain or "{kind: integer, min: 0, max: 3}"
-        names = LEDGER if (self.with_ledger if ledger is None else ledger) else NO_LEDGER
-        text = SPEC.format(mechanism=mechanism, domain=domain, **names)
+    def write_spec(self, mechanism="rr_on_bins", labels=4):
+        prior, ledger = {"kind": "private", "data": "y.parquet"}, None
+        if self.with_ledger:
+            prior, ledger = {**prior, "data_set": "d", "data_version": "one"}, "budget.ledger"
+        budget = {"split": {"prior": 0.1, "label": 0.9}, "ledger": ledger}
+        text = spec(name="visits", labels=labels, mechanism=mechanism, prior=prior, **budget)
         (self.folder / "spec.yaml").write_text(text)
 
     def run(self, *arguments):
@@ -312,7 +302,7 @@ def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
 
 def test_another_question_or_other_data_are_not_answered_by_it(unledgered, draws):
     before = unledgered.stop_before_solving()
-    unledgered.write_spec(domain="{kind: integer, min: 0, max: 4}")
+    unledgered.write_spec(labels=5)
     result = unledgered.compile()
     assert result.exit_code == 2 and "domain" in result.stderr and "delete" in result.stderr
     unledgered.write_spec()

@@ -110,46 +110,6 @@ def test_while_a_file_is_written_nothing_of_it_stays(name, moment, place):
     assert set(place.rglob("*")) - before <= {place / "out"}
 
 
-STARTING = """
-import os, runpy, signal, sys, threading
-from multiprocessing import util
-number, part = getattr(signal, sys.argv.pop(1)), sys.argv.pop(1)
-def hear():
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-    signal.raise_signal(number)
-def and_signalled(make):
-    def made(*arguments):
-        child = make(*arguments)
-        if child and part in str(arguments):
-            if number == signal.SIGTERM and part == "spawn_main":
-                os.kill(child, signal.SIGKILL)  # as where all of them get it
-            thread = threading.Thread(target=hear)
-            thread.start()
-            thread.join()
-        return child
-    return made
-util.spawnv_passfds = and_signalled(util.spawnv_passfds)
-if not part:
-    os.fork = and_signalled(os.fork)
-runpy.run_module("labeldp_compile.cli", run_name="__main__", alter_sys=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("part", ["spawn_main", "resource_tracker", ""])  # the last is a fork
-def test_while_a_process_is_started_it_says_nothing(part, number, place):
-    """The child is there and has not been told all; another thread than the main one hears it."""
-    before = set(place.rglob("*"))
-    line = [sys.executable, "-c", STARTING, number, part, "audit", "a.onnx"]
-    done = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120, check=False)
-    if number == "SIGINT":
-        require_interrupted(done, "audit")
-    else:
-        assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
-    assert set(place.rglob("*")) == before
-
-
 RUN = """
 import atexit, signal, sys, time
 from labeldp_verify.console.interrupts import run

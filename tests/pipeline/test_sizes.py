@@ -14,35 +14,16 @@ from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: sized
-label:
-  column: y
-  domain: {domain}
-loss: {loss}
-privacy: {{epsilon: {total}, split: {{prior: 9, label: {label}}}, ledger: l.ledger}}
-prior: {{kind: private, data: y.parquet, counts: n, rows: {rows}, data_set: d, data_version: v}}
-mechanism: {mechanism}
-"""
 NUMBERS = [
-    "{kind: randomized_response}",
-    "{kind: rr_on_bins}",
-    "{kind: rr_with_prior}",
-    "{kind: optimal_unbiased}",
-    "{kind: optimal_unbiased}",
-    "{kind: optimal_unbiased}",
+    *("randomized_response", "rr_on_bins", "rr_with_prior", "debiased_rr", "laplace", "staircase"),
+    *("exponential", "optimal_unbiased", "optimal_unbiased", "optimal_unbiased"),
     "{kind: optimal_unbiased, bias: {max: 0.5}}",
     "{kind: optimal_unbiased, bias: {sample_size: 1}}",
     "{kind: optimal_unbiased, outputs: {grid: 40}}",
-    "{kind: debiased_rr}",
-    "{kind: laplace}",
-    "{kind: staircase}",
-    "{kind: exponential}",
 ]
-BREAK = "\\n\\u00e9"  # in YAML
-NAMES = ["{kind: randomized_response}", "{kind: rr_with_prior}", "{kind: exponential}"]
+NAMES = ["randomized_response", "rr_with_prior", "exponential"]
 
 
 def adversarial(generator, k):
@@ -67,25 +48,22 @@ def written(folder, generator):
     k = int(generator.integers(2, 50))
     if generator.random() < 0.25:
         times = int(generator.choice([1, 30]))  # characters that take more room in JSON
-        names = [f'"{times * BREAK}{i}"' for i in range(k)]
-        domain = f"{{kind: categorical, values: [{', '.join(names)}]}}"
-        domain += f"\n  out_of_domain: {{default: {names[0]}}}"
         labels = ["\n\u00e9" * times + str(i) for i in range(k)]
-        mechanism, loss = generator.choice(NAMES), "zero_one"
+        domain, mechanism = {"values": labels}, generator.choice(NAMES)
     else:
         low = int(generator.choice([0, 10**6]))
-        domain = f"{{kind: integer, min: {low}, max: {low + k - 1}}}"
         labels = list(range(low, low + k))
-        mechanism, loss = generator.choice(NUMBERS), "squared"
-    counts = adversarial(generator, k)
-    label = generator.choice(["0.1", "1", "4", "9"])
-    text = SPEC.format(
-        domain=domain,
-        loss=loss,
-        total=Fraction(label) + 9 if "." not in label else "9.1",
-        label=label,
-        rows=counts.sum(),
+        domain = {"domain": {"kind": "integer", "min": low, "max": low + k - 1}}
+        mechanism = generator.choice(NUMBERS)
+    counts, label = adversarial(generator, k), float(generator.choice(["0.1", "1", "4", "9"]))
+    prior = {"kind": "private", "data": "y.parquet", "counts": "n", "rows": int(counts.sum())}
+    text = spec(
+        epsilon=9 + label,
+        split={"prior": 9, "label": label},
+        ledger="l.ledger",
+        prior={**prior, "data_set": "d", "data_version": "v"},
         mechanism=mechanism,
+        **domain,
     )
     pq.write_table(pa.table({"y": labels, "n": counts}), folder / "y.parquet")
     (folder / "spec.yaml").write_text(text)
@@ -102,7 +80,7 @@ def test_plan_never_promises_what_compile_refuses(tmp_path, limit, seed):
     names = ("COMFORTABLE_ENTRIES", "SINGLE_GRID_ENTRIES", "MAX_ENTRIES")
     shipped, most_bytes = [getattr(bucket_grid, name) for name in names], steps.MAX_FILE_BYTES
     for _ in range(10):
-        spec = written(tmp_path, generator)
+        path = written(tmp_path, generator)
         entries, file_bytes = shipped, most_bytes
         if generator.random() < 0.7:  # limits that bite at these few labels
             comfortable = int(generator.choice([64, 256, 1024]))
@@ -112,17 +90,17 @@ def test_plan_never_promises_what_compile_refuses(tmp_path, limit, seed):
             limit(bucket_grid, name, number)
         limit(steps, "MAX_FILE_BYTES", file_bytes)
         try:
-            most = plan_spec(spec).most_bytes
+            most = plan_spec(path).most_bytes
         except InputError as error:
             refused += 1
             with pytest.raises(InputError) as same:
-                compile_spec(spec, directory=tmp_path / "out")
+                compile_spec(path, directory=tmp_path / "out")
             assert str(same.value) == str(error)
             kinds = [entry.kind for entry in read_entries(tmp_path / "l.ledger")]
             assert kinds == ["ledger", "budget"]
             continue
         promised += 1
-        artifact = compile_spec(spec, directory=tmp_path / "out")
+        artifact = compile_spec(path, directory=tmp_path / "out")
         assert len(artifact.model) <= most <= steps.MAX_FILE_BYTES
     assert promised >= 3 and refused >= 1
 
@@ -141,20 +119,16 @@ def test_grids_of_responses_have_no_more_entries_than_promised(epsilon):
 
 def spec_of(folder, loss, mechanism):
     path = folder / "s.yaml"
-    path.write_text(
-        f"{{version: 1, name: s, loss: {loss}, privacy: {{epsilon: 1}}, prior: {{kind: uniform}}, "
-        f"mechanism: {{kind: {mechanism}}}, "
-        "label: {column: y, domain: {kind: integer, min: 1, max: 40}}}"
-    )
+    path.write_text(spec(domain="{kind: integer, min: 1, max: 40}", loss=loss, mechanism=mechanism))
     return path
 
 
 def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, limit):
-    spec = spec_of(tmp_path, "squared", "optimal_unbiased")
-    best = compile_spec(spec)
+    path = spec_of(tmp_path, "squared", "optimal_unbiased")
+    best = compile_spec(path)
     limit(bucket_grid, "SINGLE_GRID_ENTRIES", 16)
     limit(bucket_grid, "COMFORTABLE_ENTRIES", 256)
-    fitting = compile_spec(spec)
+    fitting = compile_spec(path)
     assert fitting.randomizer.outputs < best.randomizer.outputs
     entries = bucket_grid.table_bytes(fitting.randomizer) // 8
     assert entries <= 40 + 256 + 2 * fitting.randomizer.outputs

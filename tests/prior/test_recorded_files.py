@@ -11,25 +11,15 @@ from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.prior import discrete_laplace
 from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: weeks
-goal: labels
-label: {label}
-loss: {loss}
-privacy: {{epsilon: 2, split: {split}{ledger}}}
-prior: {{kind: private, data: rows.csv, rows: 600{names}}}
-mechanism: {{kind: auto}}
-{groups}
-"""
 ONE = "{column: y, domain: {kind: integer, min: 0, max: 9}}"
 TWO = (
     "{columns: [{column: y, domain: {kind: integer, min: 0, max: 9}}, {column: work, "
     "domain: {kind: categorical, values: [no, self]}, out_of_domain: {default: no}}]}"
 )
 GIVEN = "{prior: 1, label: 1}"
-BOTH = "groups: {columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, self]}]}"
+BOTH = "{columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, self]}]}"
 CASES = {
     "one auto": {"split": "auto"},
     "two columns": {"label": TWO, "loss": "zero_one"},
@@ -73,9 +63,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def spec_of(case, ledger="", names=""):
-    parts = {"label": ONE, "loss": "squared", "split": GIVEN, "groups": "", **CASES[case]}
-    return parse_spec(SPEC.format(**parts, ledger=ledger, names=names))
+def spec_of(case, ledger=None, names=""):
+    parts = {"label": ONE, "loss": "squared", "split": GIVEN, **CASES[case]}
+    prior = f"{{kind: private, data: rows.csv, rows: 600{names}}}"
+    usual = {"name": "weeks", "goal": "labels", "epsilon": 2, "mechanism": "auto"}
+    return parse_spec(spec(**usual, prior=prior, ledger=ledger, **parts))
 
 
 def sha256(data):
@@ -95,10 +87,10 @@ def test_a_ledger_has_the_same_question_and_answer(folder, case):
     ledger = folder / "l.db"
     create_ledger(ledger)
     set_budget(ledger, "d", 9, None)
-    spec = spec_of(case, ", ledger: l.db", ", data_set: d, data_version: one")
-    account = account_of(spec, folder, "0" * 64, "compile")
-    first = estimate_prior(spec, folder, account=account)
+    stated = spec_of(case, "l.db", ", data_set: d, data_version: one")
+    account = account_of(stated, folder, "0" * 64, "compile")
+    first = estimate_prior(stated, folder, account=account)
     entry = read_entries(ledger)[-1]
     answer = json.dumps(entry.facts["answer"], sort_keys=True).encode()
     assert (entry.facts["question_sha256"], sha256(answer)) == RECORDED[case]
-    assert estimate_prior(spec, folder, account=account) == first
+    assert estimate_prior(stated, folder, account=account) == first

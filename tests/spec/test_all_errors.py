@@ -70,18 +70,6 @@ def test_parts_that_do_not_fit_together_are_all_named():
     assert found[-1] == "s.yaml: 4 errors"
 
 
-def test_a_training_config_names_all_errors_too():
-    text = CONFIG.replace("epochs: 3", "epoch: 3").replace("loss: squared", "loss: square")
-    found = messages(text, parse=parse_config, kind=ConfigError)
-    assert [line.split(": ")[1] for line in found[:-1]] == ["loss", "training.epoch"]
-    text = CONFIG.replace("label: y", "label: y\n  classes: 3").replace(
-        "kind: none", "kind: privatized, artifact: x, column: a, debiased: true"
-    )
-    found = messages(text, parse=parse_config, kind=ConfigError)
-    keys = [line.split(": ")[1] for line in found[:-1]]
-    assert keys == ["data.classes", "method.debiased", "method.column"]
-
-
 @pytest.mark.parametrize(
     ("line", "shown"),
     [

@@ -17,39 +17,34 @@ from labeldp_verify.graph.self_test import row_of
 
 from runtime.tests.helpers import restated, with_metadata
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.specs import spec as stated
 from tests.languages.cases import DRAWS, EDGES, TINY_WORD, as_hex, as_text, bits, words_of
 from tests.languages.hostile import OTHERS
 
 ROWS = 3000
 CODES = [2**53 + 1, -(2**63), 7]
-TINY = "      domain: {kind: categorical, values: [no, yes]}\n      out_of_domain: {default: yes}\n"
 TEXT, VALUE = "text \u202e", "__proto__"  # names of columns; what is printed is one line
-YES_NO = f"    - column: {json.dumps(TEXT)}\n{TINY.replace('yes', 'größer')}"
-NUMBER = f"    - column: {VALUE}\n      domain: {{kind: integer, min: -3, max: 1}}\n"
-CODE = (
-    f"    - column: code\n      domain: {{kind: categorical, values: {CODES}}}\n"
-    f"      out_of_domain: {{default: {CODES[0]}}}\n"
-)
-PRICE = "    - column: price\n      domain: {kind: real, min: -1.1, max: 0.7, points: 5}\n"
-COUNT = (
-    "    - column: n\n      domain: {kind: integer, min: 0, max: 2}\n"
-    "      out_of_domain: {default: 1}\n"
-)
+
+
+def _column(name, kind, default=None, **domain):
+    rule = {} if default is None else {"out_of_domain": {"default": default}}
+    return {"column": name, "domain": {"kind": kind, **domain}, **rule}
+
+
+YES_NO = _column(TEXT, "categorical", "größer", values=["no", "größer"])
+NUMBER = _column(VALUE, "integer", min=-3, max=1)
+CODE = _column("code", "categorical", CODES[0], values=CODES)
+PRICE = _column("price", "real", min=-1.1, max=0.7, points=5)
+COUNT = _column("n", "integer", 1, min=0, max=2)
 
 
 def spec(columns, loss, epsilon, mechanism):
     """A spec of a joint label."""
     if loss == "sum":
-        columns = [own + f"      loss: {_loss(own)}\n" for own in columns]
-    return (
-        f"version: 1\nname: joint\nlabel:\n  columns:\n{''.join(columns)}loss: {loss}\n"
-        f"privacy: {{epsilon: {epsilon}}}\nprior: {{kind: uniform}}\n"
-        f"mechanism: {{kind: {mechanism}}}\n"
-    )
-
-
-def _loss(column):
-    return "zero_one" if "categorical" in column else "squared"
+        losses = {"categorical": "zero_one", "integer": "squared", "real": "squared"}
+        columns = [{**own, "loss": losses[own["domain"]["kind"]]} for own in columns]
+    mechanism = f"{{kind: {mechanism}}}"
+    return stated(name="joint", columns=columns, loss=loss, epsilon=epsilon, mechanism=mechanism)
 
 
 SPECS = {
@@ -291,7 +286,7 @@ def _object(texts):
 
 def _add_fresh_words(plan):
     """Sets of the combinations of two columns: how often each is drawn."""
-    columns = [YES_NO, YES_NO.replace(json.dumps(TEXT), "b")]
+    columns = [YES_NO, {**YES_NO, "column": "b"}]
     small = compile_text(spec(columns, "zero_one", 0.5, "subset_selection"), word_bits=TINY_WORD)
     label = {TEXT: "größer", "b": "no"}
     counts = small.randomizer.counts[2]

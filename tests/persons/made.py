@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SPEC = """
-version: 1
-name: orders
-label:
-  column: returned
-  domain: {kind: integer, min: 0, max: 2}
-loss: squared
-privacy: {PRIVACY}
-prior: PRIOR
-mechanism: {kind: randomized_response}
-"""
-UNIFORM = "{kind: uniform}"
+from tests.fixtures.specs import spec as stated
 
 
-def spec(labels: int = 2, epsilon: object = 1, prior: str = UNIFORM, more: str = "") -> str:
-    """A spec whose unit is a person with this many labels; ``more`` are keys of privacy."""
-    privacy = (
-        f"epsilon: {epsilon}, unit: person, person_column: customer, labels_per_person: {labels}"
-    )
-    return SPEC.replace("PRIVACY", privacy + more).replace("PRIOR", prior)
+def orders(**changes: Any) -> str:
+    """A spec of three labels, without a word about persons."""
+    usual = {"name": "orders", "column": "returned", "mechanism": "randomized_response"}
+    return stated(labels=3, **(usual | changes))
+
+
+def spec(labels: int = 2, epsilon: object = 1, prior: object = "uniform", **more: Any) -> str:
+    """A spec whose unit is a person with this many labels."""
+    unit = {"unit": "person", "person_column": "customer", "labels_per_person": labels}
+    return orders(**unit, epsilon=epsilon, prior=prior, **more)
 
 
 def table(path: Path, customers: list, returned: list | None = None, **more: list) -> Path:

@@ -75,7 +75,7 @@ def test_the_prior_and_all_labels_of_a_person_together(
     labels, by_region, noised, tmp_path, monkeypatch
 ):
     prior, epsilon = "{kind: private, data: t.parquet}", Fraction(3)
-    text = spec(labels, 3, prior, ", split: {prior: 1.2, label: 1.8}")
+    text = spec(labels, 3, prior, split={"prior": 1.2, "label": 1.8})
     text = text.replace("randomized_response", "rr_on_bins") + (GROUPS if by_region else "")
     if by_region:  # a histogram of all rows, and those of both regions, however few rows there are
         plan = PriorPlan(
@@ -115,7 +115,7 @@ def test_the_compiled_file_says_what_the_brute_force_finds(tmp_path):
     from labeldp_compile import compile_spec
 
     table(tmp_path / "t.parquet", CUSTOMERS * 40, [0, 1, 2, 1, 0] * 40)
-    text = spec(2, 3, "{kind: private, data: t.parquet}", ", split: {prior: 1.2, label: 1.8}")
+    text = spec(2, 3, "{kind: private, data: t.parquet}", split={"prior": 1.2, "label": 1.8})
     (tmp_path / "s.yaml").write_text(text)
     artifact = compile_spec(tmp_path / "s.yaml")
     stated = artifact.certificate.person

@@ -9,7 +9,7 @@ from labeldp_verify.graph import write_model
 from labeldp_verify.limits import Limits
 
 from tests.fixtures.compiled import compile_text
-from tests.persons.made import spec
+from tests.persons.made import orders, spec
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +73,7 @@ def test_a_limit_for_a_person(artifact, most, fits):
 
 
 def test_a_file_that_says_nothing_of_a_person_is_not_within_such_a_limit():
-    found = compile_text(
-        spec(1)
-        .replace("unit: person, person_column: customer, ", "")
-        .replace("labels_per_person: 1", "split: auto")
-    )
+    found = compile_text(orders())
     limits = Limits(max_epsilon_per_person=Fraction(60))
     (line,) = limits.exceeded(found.certificate, found.artifact.label)
     assert "does not say how many labels a person has" in line

@@ -11,7 +11,7 @@ import pytest
 from labeldp_compile.cli import randomize as randomize_module
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import compile_text
-from tests.persons.made import SPEC, UNIFORM, drawn, spec, table
+from tests.persons.made import drawn, orders, spec, table
 
 CUSTOMERS = [1, 2, 1, 1, 2, 3]
 
@@ -130,8 +130,7 @@ def test_rows_count_over_days_that_are_appended(place):
 
 def test_labels_per_user_is_enforced_with_a_column_of_persons(place):
     """``labels_per_user: 2`` with 30 rows in the table: randomize returned 0 all the same."""
-    text = SPEC.replace("PRIVACY", "epsilon: 1, labels_per_user: 2").replace("PRIOR", UNIFORM)
-    (place / "u.onnx").write_bytes(compile_text(text).model)
+    (place / "u.onnx").write_bytes(compile_text(orders(labels_per_user=2)).model)
     table(place / "t.parquet", [7] * 30)
     result = run(place, "t.parquet", "o.parquet", "--person-column", "customer", artifact="u.onnx")
     assert result.exit_code == 2 and "more than 2 rows (the most: 30)" in result.stderr

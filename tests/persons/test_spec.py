@@ -10,7 +10,7 @@ from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_disagreements
 from tests.fixtures.compiled import compile_text
-from tests.persons.made import SPEC, UNIFORM, spec
+from tests.persons.made import orders, spec
 
 PUBLIC = "{kind: public, weights: [1, 2, 3]}"
 
@@ -34,7 +34,7 @@ PUBLIC = "{kind: public, weights: [1, 2, 3]}"
     ],
 )
 def test_what_does_not_fit_is_one_clear_error(privacy, expected):
-    text = SPEC.replace("PRIVACY", privacy).replace("PRIOR", UNIFORM)
+    text = orders(privacy=f"{{{privacy}}}")
     with pytest.raises(SpecError) as raised:
         parse_spec(text)
     assert expected in str(raised.value) and len(str(raised.value).splitlines()) == 1
@@ -60,7 +60,7 @@ def test_epsilon_is_divided_exactly(labels):
 
 def test_the_parts_of_a_split_are_those_of_a_person():
     prior = "{kind: private, data: x.parquet, rows: 9}"
-    privacy = parse_spec(spec(4, 2, prior, ", split: {prior: 0.5, label: 1.5}")).privacy
+    privacy = parse_spec(spec(4, 2, prior, split={"prior": 0.5, "label": 1.5})).privacy
     assert privacy.split_of_label == (Fraction(1, 8), Fraction(3, 8))
     assert privacy.per_label == Fraction(1, 2)
 

@@ -16,22 +16,11 @@ from labeldp_verify import check_file
 from labeldp_compile.cli import main
 from labeldp_compile.prior import obtain
 from labeldp_compile.spec.agreement import check_file as check_with_spec
+from tests.fixtures.specs import spec
 
-SPEC = """
-version: 1
-name: weeks
-goal: {goal}
-label: {{column: y, domain: {{kind: integer, min: 0, max: 9}}}}
-loss: squared
-privacy: {{epsilon: {epsilon}{privacy}}}
-prior: {{{prior}}}
-mechanism: {{{mechanism}}}
-groups: {groups}
-"""
 BOTH = "{columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, private, self]}]}"
 WORK = "{column: work, values: [no, private, self]}"
 ROWS = 6_000
-SPLIT = ", split: {prior: 1, label: 1}"
 
 
 def table(rows=ROWS, seed=0):
@@ -52,16 +41,11 @@ class Place:
         pq.write_table(table(), folder / "rows.parquet")
         self.write()
 
-    def write(self, groups=BOTH, **parts):
-        facts = {
-            "goal": "labels",
-            "epsilon": 2,
-            "privacy": SPLIT,  # little noise: what is asserted hangs on no draw
-            "prior": "kind: private, data: rows.parquet",
-            "mechanism": "kind: auto",
-            **parts,
-        }
-        (self.folder / "weeks.yaml").write_text(SPEC.format(groups=groups, **facts))
+    def write(self, prior="kind: private, data: rows.parquet", **changes):
+        # A large part for the prior makes little noise: what is asserted hangs on no draw.
+        usual = {"goal": "labels", "epsilon": 2, "split": {"prior": 1, "label": 1}, "groups": BOTH}
+        usual |= {"name": "weeks", "mechanism": "auto", "prior": f"{{{prior}}}"}
+        (self.folder / "weeks.yaml").write_text(spec(**(usual | changes)))
 
     def run(self, *arguments):
         return CliRunner().invoke(main, [str(argument) for argument in arguments])
@@ -173,7 +157,7 @@ def test_groups_that_a_file_assigns(place):
 
 
 def test_a_public_prior_by_group_costs_nothing(place, draws):
-    place.write(prior="kind: public, data: rows.parquet", privacy="")
+    place.write(prior="kind: public, data: rows.parquet", split=None)
     assert place.compile().exit_code == 0
     stated = place.certificate()
     assert stated["privacy"]["epsilon_prior"] == 0 and not draws
@@ -185,7 +169,7 @@ def test_a_public_prior_by_group_costs_nothing(place, draws):
 def test_few_rows_are_not_read(place, draws, once):
     pq.write_table(table(12), place.folder / "rows.parquet")
     once(obtain, "count_labels", lambda: pytest.fail("labels were read"))
-    place.write(privacy="")
+    place.write(split=None)
     assert place.compile().exit_code == 0
     stated = place.certificate()
     assert stated["prior"]["kind"] == "uniform" and not draws
@@ -207,9 +191,9 @@ def test_few_rows_are_not_read(place, draws, once):
         ({"groups": "{column: work, values: [a, a]}"}, "a group occurs twice"),
         ({"groups": "{column: age, bands: [18, 18]}"}, "must increase"),
         ({"groups": "{column: work, assign: {file: no.csv, key: a, group: b}}"}, "no.csv"),
-        ({"prior": "kind: uniform", "privacy": ""}, "groups need a prior from data"),
-        ({"mechanism": "kind: laplace"}, "has one table for all rows"),
-        ({"privacy": ", labels_per_user: 2, unit: person"}, "cannot both be given"),
+        ({"prior": "kind: uniform", "split": None}, "groups need a prior from data"),
+        ({"mechanism": "laplace"}, "has one table for all rows"),
+        ({"labels_per_user": 2, "unit": "person", "split": None}, "cannot both be given"),
     ],
 )
 def test_bad_groups_are_one_clear_error(place, parts, expected):

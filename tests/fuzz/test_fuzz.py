@@ -5,15 +5,12 @@ The same cases and the same noise in every run: benchmarks/fuzz.py is for new on
 
 from random import Random
 
-import click
 import numpy as np
 import pytest
 from labeldp_runtime import inputs
 from labeldp_verify import Report
 
-from labeldp_compile.cli import plan as plan_module
 from labeldp_compile.cli import verify as verify_module
-from labeldp_compile.errors import InputError
 from tests.fuzz import guard
 from tests.fuzz.artifact_cases import AlteredFile, altered_file, original, with_checksum
 from tests.fuzz.guard import FoundError, labeldp
@@ -88,26 +85,3 @@ def test_a_false_pass_is_found(folder, monkeypatch):
     altered = with_checksum(original(1).replace(b'"labels":12', b'"labels":13'))
     with pytest.raises(FoundError, match="a false pass: labels"):
         try_artifact(AlteredFile("x", "", original(1), altered), folder)
-
-
-def test_tracebacks_hangs_and_bad_messages_are_found(folder, monkeypatch, limit):
-    def crash(path):
-        raise RuntimeError("a bug")
-
-    def hang(path):
-        try:
-            while True:
-                pass
-        except Exception:
-            pass
-
-    def two_lines(path):
-        click.echo("one", err=True)
-        raise InputError("two")
-
-    cases = ((crash, "a bug", 60), (hang, "more than", 0.5), (two_lines, "not one message", 60))
-    for bad, message, seconds in cases:
-        limit(guard, "SECONDS", seconds)
-        monkeypatch.setattr(plan_module, "plan_spec", bad)
-        with pytest.raises(FoundError, match=message):
-            try_spec(BASES[0].encode(), folder)

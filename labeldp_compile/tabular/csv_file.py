@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import re
 import sys
 import zlib
 from collections.abc import Collection, Iterator
@@ -32,13 +31,11 @@ from labeldp_compile.tabular.csv_rows import (
     row_form,
 )
 from labeldp_compile.tabular.formats import (
-    LIKELY,
     PLAIN,
     UTF8,
     TextForm,
     format_of,
     is_stream,
-    separated_by,
 )
 
 _BOM = b"\xef\xbb\xbf"
@@ -150,7 +147,6 @@ MAX_HEADER_BYTES = 1 << 22
 MAX_COLUMNS = 100_000
 _HEAD_BYTES = 1 << 13
 _NAMED_LINES = 5  # in a warning
-_BESIDE_QUOTE = re.compile(rb'"([%s])|([%s])"'.replace(b"%s", LIKELY.encode()))
 
 
 # No more is said: the message of a library may quote a label.
@@ -191,7 +187,7 @@ class CsvFile:
         source = TextSource(path, said.gzipped, form.encoding or UTF8)
         try:
             header = _header(source, delimiter)
-            if not _few_columns(header, delimiter):
+            if header.count(delimiter.encode()) >= MAX_COLUMNS:
                 raise BadRowError(1, f"the header has more than {MAX_COLUMNS:,} columns")
             names, lines = _names(header, delimiter, source)
             if not form.multiline_cells and any("\n" in name or "\r" in name for name in names):
@@ -206,15 +202,6 @@ class CsvFile:
             raise refused(path, "is empty, or not a CSV file in UTF-8 with commas and a header")
         mark, meant = form.decimal or ".", form.multiline_cells
         return cls(path, names, delimiter, len(header), lines, header, source, mark, meant)
-
-    def other_delimiter(self, column: str) -> str | None:
-        """The delimiter with which the header has this column, or else more columns than one."""
-        found = _names_by_others(self.header, self.delimiter, self.source)
-        for mark, names in found.items():
-            if column in names:
-                return mark
-        more = [mark for mark, names in found.items() if len(names) > 1]
-        return more[0] if more and len(self.names) == 1 else None
 
     def batches(self, columns: list[str], labels: Collection[str]) -> Iterator[pa.RecordBatch]:
         """The batches of ``blocks``."""
@@ -343,10 +330,6 @@ def _no_text(source: TextSource) -> str:
     )
 
 
-def _few_columns(header: bytes, delimiter: str) -> bool:
-    return header.count(delimiter.encode()) < MAX_COLUMNS
-
-
 def _header(source: TextSource, delimiter: str) -> bytes:
     """The first row that is not empty, with the line ends around it, or all there is."""
     rows, head, header = row_form(delimiter), b"", None
@@ -376,10 +359,8 @@ def _names(header: bytes, delimiter: str, source: TextSource) -> tuple[list[str]
     line = rows.count_rows(before, rows.marks(before).ends) + 1
     marks = rows.marks(text)
     if marks.fault or marks.is_open:
-        beside = _BESIDE_QUOTE.search(text)
-        other = (beside[1] or beside[2]).decode() if beside else delimiter
-        hint = "" if other == delimiter else f"; {separated_by(other)}"
-        raise BadRowError(line, f"{marks.fault or UNCLOSED}{hint}")
+        hint = "if another character separates the cells, use --delimiter"
+        raise BadRowError(line, f"{marks.fault or UNCLOSED}; {hint}")
     row, _ = rows.cells(text, len(marks.ends) + 1, marks.ends)
     each = Cells(text, row.begins.T, row.ends.T, row.lines.repeat(len(marks.ends) + 1))
     try:
@@ -387,16 +368,6 @@ def _names(header: bytes, delimiter: str, source: TextSource) -> tuple[list[str]
     except UnicodeDecodeError:
         raise BadRowError(line, f"the header holds {_no_text(source)}") from None
     return names, line - header.endswith(text)
-
-
-def _names_by_others(header: bytes, delimiter: str, source: TextSource) -> dict[str, list[str]]:
-    """The names that other delimiters find in a header."""
-    found = {}
-    for mark in LIKELY.replace(delimiter, ""):
-        if _few_columns(header, mark):
-            with contextlib.suppress(BadRowError):
-                found[mark], _ = _names(header, mark, source)
-    return found
 
 
 def _is_odd(cell: bytes) -> bool:

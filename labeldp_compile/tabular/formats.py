@@ -28,7 +28,6 @@ from labeldp_verify.graph import canonical_json
 from labeldp_compile.errors import refused
 
 UTF8 = "utf-8"
-LIKELY = ";\t|,"  # delimiters that a header is tried with
 _FORBIDDEN = '"\r\n\0+-.'  # the last three stand in numbers, which have no quotes
 _ISO = tuple(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17)))
 _WINDOWS = tuple(f"cp{page}" for page in (*range(1250, 1259), 437, 850, 852, 858, 866, 874))
@@ -95,15 +94,6 @@ def read_encoding(text: str) -> str:
             "koi8-r; convert files in other encodings to UTF-8"
         )
     return name
-
-
-def separated_by(delimiter: str) -> str:
-    """How to say that a table has this delimiter, in a shell and in YAML."""
-    shell, yaml = ("'\\t'", '"\\t"') if delimiter == "\t" else (f"'{delimiter}'", f'"{delimiter}"')
-    return (
-        f"the header seems to be separated by {shell}: use --delimiter {shell} (in a spec or a "
-        f"config: delimiter: {yaml})"
-    )
 
 
 STREAM = "-"  # stdin or stdout, as CSV

@@ -44,7 +44,6 @@ from labeldp_compile.tabular.formats import (
     parts_of,
     refuse_folder_column,
     require_format,
-    separated_by,
 )
 from labeldp_compile.tabular.parquet_file import parquet_batches, read_footer
 from labeldp_compile.tabular.provenance import read_note, require_true
@@ -105,19 +104,16 @@ def rows_in(parts: Sequence[int | None]) -> int | None:
 
 
 def require_column(path: Path, column: str, names: list[str], csv: CsvFile | None = None) -> None:
-    """Raise DataError, with the nearest name, unless exactly one column has this name.
-
-    The message names another delimiter if that one would find columns in a text table's header.
-    """
+    """Raise DataError, with the nearest name, unless exactly one column has this name."""
     if names.count(column) > 1:
         raise refused(path, f"has several columns called {column!r}")
     if column not in names:
-        mark = None if csv is None else csv.other_delimiter(column)
         close = difflib.get_close_matches(column, names, n=1)
         known = ", ".join(map(repr, names[:12])) or "none"
         hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
-        if mark is not None:
-            hint = separated_by(mark)
+        if csv is not None and len(names) == 1:
+            hint += "; if another character separates them, use --delimiter (in a spec or a "
+            hint += "config: delimiter)"
         if names and names[0].startswith("sep="):
             hint = "its first line is for Excel alone: remove it"
         raise refused(path, f"has no column {column!r}; {hint}")

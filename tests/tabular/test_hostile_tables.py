@@ -47,7 +47,7 @@ def test_an_empty_label_in_a_file_of_one_column_is_a_row(tmp_path):
         (b"", "is empty, or not a CSV file"),
         (b"caf\xe9,y\n1,2\n", "not a CSV file in UTF-8"),
         (b"sep=;\ny;a\n1;2\n", "its first line is for Excel alone: remove it"),
-        (b"y;a\n1;2\n", "the header seems to be separated by ';'"),
+        (b"y;a\n1;2\n", "has no column 'y'; its columns: 'y;a'; if another character"),
     ],
 )
 def test_unusable_csv(tmp_path, content, message):

@@ -40,12 +40,14 @@ FIRST = (
     *SPARK,
     "runtime/tests/engines/test_spark_cluster.py",
     "tests/test_wheels.py",
-    "trainer/tests/test_train.py",
-    "trainer/tests/test_step.py",
-    "trainer/tests/test_central_resume.py",
-    "trainer/tests/test_central_runs.py",
     "trainer/tests/test_projection.py",
-    "trainer/tests/test_lp_mst.py",
+    "trainer/tests/test_train.py",
+    "trainer/tests/test_no_label_is_refused.py",
+    "trainer/tests/test_kept_json.py",
+    "trainer/tests/interactions/test_runs.py",
+    "trainer/tests/staged_release/test_altered.py",
+    "trainer/tests/test_coefficients.py",
+    "trainer/tests/test_models.py",
 )
 
 

@@ -25,3 +25,13 @@ def written(directory, text, name="t"):
 def document(folder, name="result"):
     """A JSON file of a run."""
     return json.loads((folder / f"{name}.json").read_text())
+
+
+def refused(directory, text, *options):
+    """The message of ``labeldp train`` for a config: exit code 2, and nothing is left behind."""
+    config = written(directory, text, "train")
+    before = sorted(directory.rglob("*"))
+    said = labeldp("train", config, "-o", directory / "run", *options, code=2)
+    assert sorted(directory.rglob("*")) == before
+    assert said.startswith("labeldp: ") and "\nlabeldp: " not in said
+    return said

@@ -182,13 +182,13 @@ def require_coverage(hits, *, most=True):
     assert not most or counts.max() < binom.isf(ends, draws, 0.96)
 
 
-@pytest.mark.parametrize("name", ["release", "classes"])
+@pytest.mark.parametrize("name", ["classes", pytest.param("release", marks=pytest.mark.slow)])
 def test_intervals_of_a_release_cover(place, name):
     draws = Draws(place, name)
     require_coverage(draws.hits(*draws.released(800)))
 
 
-@pytest.mark.parametrize("population", [False, True])
+@pytest.mark.parametrize("population", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "artifact"), [("private", "numbers"), ("sets", "colours")])
 def test_intervals_of_private_labels_cover(place, name, artifact, population):
     draws = Draws(place, name)

@@ -5,7 +5,6 @@ import struct
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import DataError, parse_config
@@ -49,18 +48,6 @@ def test_categories_that_training_lacks_are_out_of_vocabulary(tmp_path):
     test = table(4, 1).set_column(2, "c", pa.array(["w", "new", None, "u"]))
     pq.write_table(test, tmp_path / "test.parquet")
     assert load(tmp_path).test.features["categorical"][:, 0].tolist() == [3, 0, 0, 1]
-
-
-def test_csv_and_parquet_agree(tmp_path):
-    write_tables(tmp_path)
-    for part in ("train", "test"):
-        pa_csv.write_csv(pq.read_table(tmp_path / f"{part}.parquet"), tmp_path / f"{part}.csv")
-    as_csv = CONFIG.replace(".parquet", ".csv")
-    assert load(tmp_path).digest() == load(tmp_path, as_csv).digest()
-    for task, column in ((Task(), "y"), (Task(("blue", "green", "red")), "colour")):
-        a, b = (load(tmp_path, text, (column,)).train for text in (CONFIG, as_csv))
-        targets = [task.targets(part.columns[column], part.source, column) for part in (a, b)]
-        np.testing.assert_array_equal(*targets)
 
 
 @pytest.mark.parametrize(

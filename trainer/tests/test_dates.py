@@ -176,14 +176,6 @@ def test_columns_that_are_no_dates(tmp_path, column, said):
     assert said in str(caught.value)
 
 
-def test_csv_and_parquet_agree(tmp_path):
-    write(tmp_path)
-    write(tmp_path, "csv")
-    a, b = load(tmp_path), load(tmp_path, DATES.replace("parquet", "csv"))
-    assert a.digest() == b.digest() and a.shape.numeric == 2 + len(DATE_FEATURES)
-    np.testing.assert_array_equal(a.test.features["numeric"], b.test.features["numeric"])
-
-
 def test_a_run_predicts_and_exports(tmp_path):
     write(tmp_path)
     text = DATES.replace("{kind: mlp, hidden: [8], embedding: 2, offset: 4.5}", "{kind: linear}")

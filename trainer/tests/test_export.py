@@ -87,7 +87,11 @@ def require_same(found):
         (IMAGES, "{kind: linear}"),
         (IMAGES, "{kind: cnn, variant: mnist}"),
         (IMAGES, "{kind: cnn, variant: cifar}"),
-        (IMAGES.replace("images", "floats"), "{kind: resnet18, width: 4, groups: 2}"),
+        pytest.param(
+            IMAGES.replace("images", "floats"),
+            "{kind: resnet18, width: 4, groups: 2}",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_models(place, data, model):

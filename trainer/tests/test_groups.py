@@ -7,15 +7,14 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 from labeldp_trainer import RunFolderError, parse_config, train
-from labeldp_trainer.cli import train_command
 from labeldp_trainer.methods.corrections import corrected, debiased_numbers
 from labeldp_trainer.methods.outputs import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from labeldp_compile import compile_spec
+from trainer.tests.command import refused
 from trainer.tests.trainer_helpers import CONFIG
 
 SPEC = """
@@ -67,17 +66,6 @@ def run(directory, method=FIT, base=CLOSED, output="run", **options):
 def kept(directory, output="run"):
     with np.load(directory / output / "kept.npz") as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def refused(directory, text):
-    """The message of the command, which must leave nothing behind."""
-    (directory / "train.yaml").write_text(text, encoding="utf-8")
-    before = sorted(directory.rglob("*"))
-    arguments = [str(directory / "train.yaml"), "-o", str(directory / "run")]
-    result = CliRunner().invoke(train_command, arguments)
-    assert result.exit_code == 2, result.output
-    assert sorted(directory.rglob("*")) == before
-    return result.stderr
 
 
 def expected_tables(artifact, table):

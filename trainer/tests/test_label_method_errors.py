@@ -1,10 +1,9 @@
 """Configs and data that the methods for labels refuse: one message, and nothing is left behind."""
 
 import pytest
-from click.testing import CliRunner
 from labeldp_trainer import ConfigError, parse_config
-from labeldp_trainer.cli import train_command
 
+from trainer.tests.command import refused
 from trainer.tests.label_method_helpers import config, write_problem
 from trainer.tests.trainer_helpers import CLASSES as TABLE
 from trainer.tests.trainer_helpers import write_tables
@@ -34,18 +33,6 @@ def test_configs(method, expected):
     with pytest.raises(ConfigError) as error:
         parse_config(config(method), "t.yaml")
     assert expected in str(error.value)
-
-
-def refused(directory, text):
-    """The message of the command, which must leave nothing behind."""
-    (directory / "train.yaml").write_text(text, encoding="utf-8")
-    before = sorted(directory.rglob("*"))
-    arguments = [str(directory / "train.yaml"), "-o", str(directory / "run")]
-    result = CliRunner().invoke(train_command, arguments)
-    assert result.exit_code == 2, result.output
-    assert sorted(directory.rglob("*")) == before
-    assert result.stderr.count("\n") in (1, 3)  # of a config its line and a caret, too
-    return result.stderr
 
 
 CLUSTERS = "kind: clusters, k: 2, epsilon: 1, epsilon_prior: 1"

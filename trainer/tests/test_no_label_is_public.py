@@ -1,5 +1,8 @@
 """A label in the place of something public: features, users, ids, vectors of rows."""
 
+import struct
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -113,3 +116,30 @@ def test_metrics_on_labels_that_nothing_protects(place):
     train(parse_config(text.replace("label: y", "label: t"), "config", place), place / "other")
     with pytest.raises(DataError, match=SAME):
         train(parse_config(text, "config", place), place / "same")
+
+
+@pytest.mark.parametrize("labels", ["labels", "others"])
+def test_images_with_the_training_labels(tmp_path, labels):
+    images, one = np.zeros((20, 2, 2), np.uint8), np.arange(20, dtype=np.uint8) % 2
+    images[:, 0, 0] = np.arange(20)
+    for name, array in {"images": images, "more": images + 1, "labels": one, "others": one}.items():
+        head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+        (tmp_path / name).write_bytes(head + array.tobytes())
+    text = f"""
+version: 1
+name: small
+data:
+  kind: idx
+  train: {{images: images, labels: labels}}
+  test: {{images: more, labels: {labels}}}
+  classes: 2
+loss: cross_entropy
+method: {{kind: one_release, epsilon: 1, delta: 1e-5}}
+representation: {{kind: random_fourier, features: 4}}
+"""
+    config = parse_config(text, "config", tmp_path)
+    if labels == "others":
+        train(config, tmp_path / "run")
+        return
+    with pytest.raises(DataError, match=SAME):
+        train(config, tmp_path / "run")

@@ -51,6 +51,7 @@ def project_in_hull(kind, params, rows, target, **options):
 
 
 HULLS = ["gram", "matrix_free", "generated"]
+SLOW = pytest.mark.slow
 
 
 def reference(vertices, target):
@@ -96,7 +97,9 @@ def noisy_target(params, slow, noise, seed=5):
     return vector, jax.tree.unflatten(structure, shaped)
 
 
-@pytest.mark.parametrize("scaling", ["clipped", "raw", "label-free"])
+@pytest.mark.parametrize(
+    "scaling", ["clipped", pytest.param("raw", marks=SLOW), pytest.param("label-free", marks=SLOW)]
+)
 def test_products_against_materialised_vertices(x64, scaling):
     """JVP and VJP (Appendix C), the Jacobian and the Gram matrix against a loop of gradients."""
     scales = jnp.linspace(0.5, 2.0, ROWS) if scaling == "label-free" else None
@@ -124,8 +127,10 @@ def test_products_against_materialised_vertices(x64, scaling):
         np.testing.assert_allclose(flat(combined), expected.T @ a, rtol=1e-9)
 
 
-@pytest.mark.parametrize("noise", [0.0, 3.0])
-@pytest.mark.parametrize("clip_norm", [0.6, None])
+@pytest.mark.parametrize(
+    ("clip_norm", "noise"),
+    [(0.6, 3.0), *(pytest.param(*c, marks=SLOW) for c in ((0.6, 0.0), (None, 0.0), (None, 3.0)))],
+)
 @pytest.mark.parametrize("how", HULLS)
 def test_projection_against_a_qp_solver(x64, how, clip_norm, noise):
     params, rows, slow = setting(clip_norm=clip_norm)
@@ -181,6 +186,7 @@ def test_float32_reaches_a_percent():
     assert error <= 1e-2 * np.linalg.norm(expected)
 
 
+@pytest.mark.slow
 def test_scaled_vertices_that_are_generated(x64):
     """Label-free scales, and a hull away from zero: the projection is that of the whole matrix."""
     for clip_norm, scales in ((None, jnp.linspace(0.5, 2.0, ROWS)), (None, None)):

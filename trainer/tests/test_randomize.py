@@ -204,11 +204,3 @@ def test_noisy_labels_with_secure_words(monkeypatch):
             got = np.bincount(noisy[labels == label, entry], minlength=5)
             expected = weights[::-1] if entry == label else weights
             assert chisquare(got, expected * len(noisy) / 2).pvalue > NEVER
-
-
-def test_lattices_and_words_that_do_not_serve():
-    for steps in (3, 0, 256):
-        with pytest.raises(ValueError, match="even number of steps"):
-            NoisyOneHot(exact(1.0), steps)
-    with pytest.raises(ValueError, match="words are too short"):
-        NoisyOneHot(exact(1.0), 128, 5)

@@ -48,12 +48,6 @@ def test_before_the_config_is_read(tmp_path, taken):
     require_refused(done, "run: already exists; use --resume to continue it, or choose another")
 
 
-def test_a_resumed_run_of_another_config(tmp_path, taken):
-    write_config(tmp_path)
-    done = labeldp(tmp_path, "train", "train.yaml", "-o", "run", "--resume")
-    require_refused(done, "run: was started with another config")
-
-
 def test_a_name_that_is_taken_by_something_else(tmp_path):
     path = tmp_path / "run"
     path.symlink_to(tmp_path / "nowhere")

@@ -13,6 +13,7 @@ from labeldp_trainer import RunFolderError, load_config, load_params, parse_conf
 from labeldp_trainer.cli import train_command
 
 from labeldp_compile.cli import main
+from trainer.tests.command import refused
 from trainer.tests.trainer_helpers import (
     CLASSES,
     CONFIG,
@@ -35,18 +36,6 @@ def with_method(method, text=CONFIG):
 def kept(directory, output="run"):
     with np.load(directory / output / "kept.npz") as archive:
         return archive["private_labels"]
-
-
-def refused(directory, text, *options):
-    """The message of the command, which must leave nothing behind."""
-    write_config(directory, text)
-    before = sorted(directory.rglob("*"))
-    arguments = [str(directory / "train.yaml"), "-o", str(directory / "run"), *options]
-    result = CliRunner().invoke(train_command, arguments)
-    assert result.exit_code == 2, result.output
-    assert sorted(directory.rglob("*")) == before
-    assert result.stderr.startswith("labeldp: ") and "\nlabeldp: " not in result.stderr
-    return result.stderr
 
 
 def test_the_run_folder(tmp_path):

@@ -3,7 +3,7 @@
 import pyarrow.parquet as pq
 import pytest
 
-from trainer.tests.command import labeldp, written
+from trainer.tests.command import labeldp, refused
 from trainer.tests.trainer_helpers import CATEGORIES, CLASSES, table, write_artifact, write_tables
 
 TEXT = CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]")
@@ -47,15 +47,6 @@ def config(kind, **parts):
     for part, name in parts.items():
         text = text.replace(f"{part}: {part}.parquet", f"{part}: {name}")
     return text
-
-
-def refused(directory, text):
-    """The message of the command, which leaves nothing behind."""
-    path = written(directory, text)
-    before = sorted(directory.rglob("*"))
-    said = labeldp("train", path, "-o", directory / "run", code=2)
-    assert sorted(directory.rglob("*")) == before and said.count("\n") == 1
-    return said
 
 
 @pytest.mark.parametrize("kind", METHODS)

@@ -115,13 +115,6 @@ def test_the_scale_is_the_least(squared, epsilon, stated, coordinates):
         assert real(stated) * mpmath.mpf("0.999") < exact < real(stated)
 
 
-def test_noise_as_little_as_the_design_says():
-    """σ for a sensitivity of √2 at δ = 1e-5, of the continuous noise: 43.5, 9.9, 2.8."""
-    for epsilon, known in (("0.1", 43.5), ("0.5", 9.9), ("2", 2.8)):
-        sigma = least_sigma(2 * UNIT**2, Fraction(epsilon), Fraction("1e-5"), 4000) / UNIT
-        assert sigma == pytest.approx(known, rel=0.02)
-
-
 def test_more_epsilon_never_needs_more_noise():
     """e^ε times what rounding changes would soon be more than δ."""
     found = [

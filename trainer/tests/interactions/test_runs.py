@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import onnx
 import onnxruntime
 import pyarrow.parquet as pq
@@ -160,21 +159,6 @@ def test_predictions_and_the_exported_model_agree_on_gaps_and_new_categories(
     assert {constant.name for constant in graph.initializer} <= used
 
 
-@pytest.mark.slow
-def test_the_price_of_privacy_is_the_difference_of_two_runs_of_one_model(place, trained, tmp_path):
-    text = CONFIG.replace(
-        "method: {epsilon: 4, delta: 1e-5, label_range: [0, 10]}",
-        "model: {kind: interactions}\nloss: squared\nmethod: {kind: none}",
-    )
-    exact = train(parse_config(text, "t.yaml", place), tmp_path / "run")
-    private = json.loads((trained("numbers") / "result.json").read_text())
-    assert exact.metrics["test_mse"] < 1.1 * private["test"]["mse"]
-    assert exact.metrics["test_mse"] < 3.0  # of which rounding and noise of labels are .33
-    assert exact.statement.epsilon is None
-    trained = open_trained(tmp_path / "run")
-    assert check(trained, onnx_model(trained)).relative < 1e-4
-
-
 SPECS = {
     "numbers": """
 version: 1
@@ -235,13 +219,3 @@ def test_wrong_configs_are_one_message(place, name):
     old, new, words = WRONG[name]
     with pytest.raises(InputError, match=words):
         parse_config(CONFIG.replace(old, new), "t.yaml", place)
-
-
-def test_constant_features_are_one_message(tmp_path):
-    table = some_table(100, 0)
-    for part in ("train", "test"):
-        constant = table.select(["y"]).append_column("a", [np.ones(100)])
-        pq.write_table(constant, tmp_path / f"{part}.parquet")
-    text = CONFIG.replace("numeric: [a, b]", "numeric: [a]").replace("  categorical: [c]\n", "")
-    with pytest.raises(InputError, match="every feature column is constant"):
-        train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")

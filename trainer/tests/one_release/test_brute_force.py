@@ -105,7 +105,7 @@ WEIGHTS = Weights(np.array([0, 1]), np.array([1.0, 0.6], np.float32), 1.1, 40.0)
 SHORT = dataclasses.replace(WEIGHTS, scale=8.0)  # for labels of several steps
 
 
-@pytest.mark.parametrize("sigma", [64, 90])
+@pytest.mark.parametrize("sigma", [64, pytest.param(90, marks=pytest.mark.slow)])
 def test_classes(sigma):
     longest = WEIGHTS.lengths(rows(VECTORS)).longest
 

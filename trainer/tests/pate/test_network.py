@@ -1,9 +1,7 @@
 """The part refine of a config: PATE's student is a network on features."""
 
 import json
-import os
 import shutil
-import sys
 
 import jax
 import numpy as np
@@ -13,8 +11,6 @@ from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods.published.pate_network import cut, flipped, shifted
 
 from trainer.tests.command import document, labeldp, written
-from trainer.tests.kills import HOLD, TRAIN, kill_behind
-from trainer.tests.noise import nothing_is_drawn
 
 pytestmark = pytest.mark.slow
 
@@ -126,21 +122,6 @@ def test_consistency_counts_images_that_the_network_is_sure_of(tmp_path, noisele
         losses[name] = [json.loads(each)["batch_loss"] for each in lines]
     assert losses["never"] == pytest.approx(losses["without"], rel=1e-4)
     assert losses["often"][0] > losses["without"][0]
-
-
-def test_kill_and_resume(place, tmp_path):
-    """A resumed run reads no label, lets nobody vote again and fits nothing again."""
-    write_images(tmp_path)
-    config, cut = written(tmp_path, IMAGES), tmp_path / "cut"
-    held = [sys.executable, "-c", f"{HOLD}hold('cut', 2){TRAIN}", str(config)]
-    held += ["-o", str(cut), "--quiet"]
-    kill_behind(2, cut / "metrics.jsonl", held, env=os.environ | {"JAX_PLATFORMS": "cpu"})
-    kept = {name: (cut / name).read_bytes() for name in ("kept.npz", "fitted.npz")}
-    assert not (cut / "result.json").exists()
-    with nothing_is_drawn():
-        labeldp("train", config, "-o", cut, "--resume", "--quiet")
-    assert kept == {name: (cut / name).read_bytes() for name in kept}
-    assert document(cut)["epochs"] == 4
 
 
 PATE = "pate, epsilon: 30, delta: 1e-5, teachers: 10, queries: 20"

@@ -122,24 +122,6 @@ def test_killed_behind_the_votes(place):
         assert said.count("labeldp: ") == 1 and "or its kept.npz is damaged" in said
 
 
-@pytest.mark.parametrize("labels", [[0], [7, -1], [0, 1, 2, 99]])
-def test_no_label_stops_a_run_or_is_counted(tmp_path, labels):
-    """Values that are no class become the first class, without a message."""
-    write_heaps(tmp_path, 300)
-    with np.load(tmp_path / "train.npz") as arrays:
-        old = dict(arrays)
-    outputs = []
-    for name, values in (("given", np.resize(labels, 300)), ("old", old["y"])):
-        np.savez(tmp_path / "train.npz", **{**old, "y": values})
-        outputs.append(labeldp("train", written(tmp_path, CONFIG), "-o", tmp_path / name))
-        assert sorted(p.name for p in (tmp_path / name).iterdir()) == sorted(
-            p.name for p in (tmp_path / "given").iterdir()
-        )
-    said = [[x for x in out.splitlines() if "  test " not in x[:8]] for out in outputs]
-    given, old = ([line.split("  folder")[0] for line in lines] for lines in said)
-    assert given == old
-
-
 WRONG = {
     "more teachers than rows": ("epsilon: 4", "epsilon: 4, teachers: 41", "method.teachers"),
     "ε out of reach": ("epsilon: 4", "epsilon: 0.01", "method.epsilon: is too small"),

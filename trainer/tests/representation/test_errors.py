@@ -1,8 +1,6 @@
 """Bad input: one message, before anything is learnt."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import ConfigError, InputError
 
@@ -13,7 +11,6 @@ from trainer.tests.representation.representation_helpers import (
     vectors,
     write_images,
 )
-from trainer.tests.trainer_helpers import write_tables
 
 
 @pytest.mark.parametrize(
@@ -73,13 +70,3 @@ def test_images_without_anything(tmp_path, representation, expected):
         np.savez(tmp_path / f"{name}.npz", x=np.ones((60, 6, 6, 1)), y=np.zeros(60, int))
     with pytest.raises(ConfigError, match=expected):
         vectors(tmp_path, representation)
-
-
-@pytest.mark.parametrize("kind", ["pca", "splines", "random_fourier"])
-def test_constant_tables(tmp_path, kind):
-    write_tables(tmp_path, rows=60)
-    rows = pq.read_table(tmp_path / "train.parquet").to_pydict()
-    constant = {"a": [1.0] * 60, "b": [True] * 60, "c": ["u"] * 60}
-    pq.write_table(pa.table(rows | constant), tmp_path / "train.parquet")
-    with pytest.raises(ConfigError, match=r"nothing is left|same features"):
-        vectors(tmp_path, f"{{kind: {kind}}}", TABLE)

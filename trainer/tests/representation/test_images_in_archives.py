@@ -31,6 +31,7 @@ def run_of(directory, method=RELEASE):
     return config, run
 
 
+@pytest.mark.slow
 def test_large_images_get_the_default_of_images(tmp_path):
     write_images(tmp_path, side=8)
     config, run = run_of(tmp_path)

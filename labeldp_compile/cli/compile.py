@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import click
-from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import (
     DECLARED_BY,
     OVER,
@@ -17,7 +17,6 @@ from labeldp_verify.claims import (
 )
 from labeldp_verify.opening import readable
 from labeldp_verify.printable import Marked, at_least, at_most
-from labeldp_verify.usefulness.estimates import is_unbiased
 from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 
 from labeldp_compile.build import PLAN_SUFFIX
@@ -178,7 +177,7 @@ def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
         if one.kind != ODD_GROUPS  # said before anything was spent
     ]
     if artifact.groups.columns and table is not None:
-        lines.append(_one_table(table, artifact))
+        lines.append(_one_table(artifact))
     if certificate.insecure:
         lines.append(_warning(certificate.insecure))
     if not verbose:
@@ -203,18 +202,13 @@ def _head(compiled: Compiled) -> str:
     )
 
 
-def _one_table(decoded: Table, artifact: Artifact) -> str:
+def _one_table(artifact: Artifact) -> str:
     """Which groups were asked for and have one table, why, and what would change that."""
     shared = clipped(artifact.groups.name(0), _SHARED_COLUMNS)
-    if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
-        return (
-            f"note: all groups ({shared}) share one table, because unbiased labels gain little "
-            "from a prior. Tables by group help with goal: labels, with a bias budget (mechanism: "
-            "{kind: optimal_unbiased, bias: {sample_size: N}}), or with a larger ε"
-        )
     return (
         f"note: all groups ({shared}) share one table: their histograms differ too little from "
-        "noise. More rows, a larger ε, or a larger part of it for the prior (privacy.split) help"
+        "noise, or unbiased labels gain little from a prior. More rows, a larger ε, a larger part "
+        "of it for the prior (privacy.split), or goal: labels help"
     )
 
 

@@ -56,18 +56,9 @@ class _Export(Command):
             title = f"{info_name} --to {name}"
             return load_target(name).make_context(title, others, parent, **extra)
         except click.NoSuchOption as error:
-            option = error.option_name
-            if option == "--to":
+            if error.option_name == "--to":
                 raise click.UsageError("--to is given more than once: give it once") from None
-            having = [
-                f"--to {other}"
-                for other in modules
-                if any(option in one.opts for one in load_target(other).params)
-            ]
-            if not having:
-                raise
-            words = f"{option} is an option of {' and '.join(having)}, not of --to {name}"
-            raise click.UsageError(words, error.ctx) from None
+            raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The targets, then the examples."""

@@ -25,8 +25,6 @@ def run(*words):
     [
         (["x.onnx", "-o", "y"], "--to is missing. The targets are coq, mlflow, portable, sql"),
         (["--to", "word", "x.onnx"], "--to word: no such target. The targets are coq"),
-        (["--to", "sql", "x", "--check", "y"], "--check is an option of --to coq, not of --to sql"),
-        (["x", "--to=coq", "--dialect", "duckdb"], "--dialect is an option of --to sql, not"),
         (["--to", "sql", "x", "--id-colum", "y"], "No such option '--id-colum'"),
         (["--to", "sql", "x", "--to", "coq"], "--to is given more than once: give it once"),
         (["--to", "sql", "--", "--to", "coq"], "Missing option '--dialect'"),

@@ -6,8 +6,6 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.analysis.probabilities import (
     columns,
@@ -21,13 +19,12 @@ from labeldp_verify.forms import (
     AdditiveRandomizer,
     IntegerDomain,
     TableRandomizer,
-    sets_of,
 )
 from labeldp_verify.graph import write_model
 from labeldp_verify.opening import open_artifact
 
 from tests.cli.test_cli import labeldp
-from tests.fixtures.specs import compile_anew, compiled, spec
+from tests.fixtures.specs import compile_anew, spec
 from verifier.tests.integers import plain_counts
 
 BITS = 9
@@ -141,29 +138,3 @@ def test_nothing_is_shown_of_a_file_that_does_not_verify(written, tmp_path):
         result = labeldp("report", path, "--json")
         document = json.loads(result.stdout)
         assert result.exit_code == 1 and document["ok"] is False and document["failed"]
-
-
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_a_table_of_sets_has_a_row_for_every_label_of_every_set(tmp_path, ending):
-    labels = [f"é; x {i}" for i in range(6)]
-    single = compiled(spec(values=labels, epsilon=5, mechanism="subset_selection"))
-    several = compiled(spec(values=labels, epsilon=0.5, mechanism="subset_selection"))
-    out = tmp_path / f"sets.{ending}"
-    for artifact in (several, single):
-        path = artifact.write(tmp_path, overwrite=True)
-        shown(path, "--sets", out, "--overwrite")
-        found = {}
-        for line in (pq.read_table if ending == "parquet" else pc.read_csv)(out).to_pylist():
-            assert list(line) == ["set", "label"]
-            found.setdefault(line["set"], []).append(line["label"])
-        sets = sets_of(artifact.randomizer)
-        if sets is None:  # each set is one label
-            assert found == {label: [label] for label in labels}
-        else:
-            assert found == {
-                o: [labels[y] for y in sets.members(o)] for o in range(len(sets.blocks))
-            }
-    response = compiled(spec(values=labels)).write(tmp_path / "other")
-    for words in ([response, out.with_stem("x")], [path, out.with_stem("x"), "--label", "nobody"]):
-        result = labeldp("report", words[0], "--sets", *words[1:])
-        assert result.exit_code == 2 and not list(tmp_path.glob("x.*"))

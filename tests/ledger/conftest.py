@@ -145,10 +145,6 @@ class PostgresBench(Bench):
         self.ledger = server.url(self.schema)
         self.named = self.name_server(server.url(self.schema, password=""))  # in PGPASSWORD
 
-    def another(self, folder: str) -> Bench:
-        (self.folder / folder).mkdir()
-        return PostgresBench(self.folder / folder, self.server)
-
     def name_server(self, url: str) -> str:
         """Have the user's configuration name the URL's server; gives the URL."""
         servers = tomllib.loads(self.config.read_text()).get("ledger", {}).get("servers", [])

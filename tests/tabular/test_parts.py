@@ -8,7 +8,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, Randomizer
-from labeldp_verify.forms import CategoricalDomain, GroupColumn, Groups, IntegerDomain
+from labeldp_verify.forms import GroupColumn, Groups, IntegerDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.client_key import keyed_digest
@@ -149,34 +149,6 @@ def test_a_column_that_the_file_has_itself_is_read_from_there(tmp_path):
     pq.write_table(pa.table({"day": [1], "y": [3]}), tmp_path / "day=1" / "a.parquet")
     assert opened(tmp_path).schema.field("day").type == pa.int64()
     assert [b.to_pylist() for b in opened(tmp_path).batches()] == [[{"day": 1, "y": 3}]]
-
-
-@pytest.mark.parametrize(
-    "domain",
-    [
-        IntegerDomain(0, 3, default=1, null=2),
-        IntegerDomain(0, 3, keeps_nulls=True),
-        CategoricalDomain(("a", "b", "0"), "a", "b"),
-    ],
-    ids=["null", "public nulls", "text"],
-)
-@pytest.mark.parametrize(
-    "column", [GroupColumn("g", bands=(2.0,)), GroupColumn("g", (1, 3))], ids=["bands", "values"]
-)
-def test_cells_of_a_folder_are_read_as_those_of_one_file(tmp_path, domain, column):
-    rows = ["1,", "1,0", "3,", "3,3", ",x", '"",""', "03,1", "2.5,"]
-    (tmp_path / "one.csv").write_text("\n".join(["g,y", *rows]))
-    (tmp_path / "parts").mkdir()
-    for part, own in enumerate((rows[:3], rows[3:])):
-        (tmp_path / f"parts/{part}.csv").write_text("\n".join(["g,y", *own]))
-    groups = Groups((column,), (0, 1), 2)
-    found = []
-    for name in ("one.csv", "parts"):
-        path, columns = tmp_path / name, groups.columns
-        table = open_table(path, "y", domain, all_columns=False, group_columns=columns)
-        assert count_tables(table, groups) == count_labels(table, groups).sum(axis=1).tolist()
-        found.append(count_labels(table, groups).tolist())
-    assert found[0] == found[1]
 
 
 def test_a_part_whose_labels_are_all_null_fits(folder):

@@ -1,11 +1,9 @@
 """Everything that is wrong with a spec is said at once, each with its line and a caret."""
 
 import pytest
-from click.testing import CliRunner
 from labeldp_trainer import ConfigError, parse_config
 
 from labeldp_compile import yaml_model
-from labeldp_compile.cli import main
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
 from trainer.tests.trainer_helpers import CONFIG
@@ -21,26 +19,6 @@ privacy:
 prior: {kind: private, data: x.parquet}
 mechanism: {kind: rr_on_bins}
 """
-SHOWN = """\
-labeldp: {0}:2: name: expected letters, digits, dots, hyphens and underscores
-     2 | name: "doctor visits"
-         ^
-labeldp: {0}:5: label.domain.mn: unknown key; did you mean 'min'?
-     5 |   domain: {{kind: integer, mn: 0, max: 77}}
-                                   ^
-labeldp: {0}:6: loss: 'sqared' is unknown; did you mean 'squared'?
-     6 | loss: sqared
-         ^
-labeldp: {0}: 3 errors
-"""
-MISFITS = """version: 1
-name: x
-label: {column: y, domain: {kind: categorical, values: [a, b]}, out_of_domain: {default: a}}
-loss: squared
-privacy: {epsilon: 1, split: {prior: 0.5, label: 0.5}}
-prior: {kind: public, weights: [1, 2, 3]}
-mechanism: {kind: staircase}
-"""
 
 
 def error_of(text, parse=parse_spec, kind=SpecError):
@@ -52,22 +30,6 @@ def error_of(text, parse=parse_spec, kind=SpecError):
 def messages(text, **how):
     lines, _ = error_of(text, **how)
     return [line.removeprefix("labeldp: ") for line in lines if line.startswith(("s.", "labeldp"))]
-
-
-def test_the_command_shows_all_errors_with_a_caret_under_each_key(tmp_path):
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(BAD)
-    for command in (["plan", spec], ["compile", spec, "-o", tmp_path / "out"], ["sweep", spec]):
-        result = CliRunner().invoke(main, [str(part) for part in command])
-        assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr == SHOWN.format(spec)
-
-
-def test_parts_that_do_not_fit_together_are_all_named():
-    found = messages(MISFITS)
-    keys = [line.split(": ")[1] for line in found[:-1]]
-    assert sorted(keys) == ["loss", "mechanism.kind", "prior.weights", "privacy.split.prior"]
-    assert found[-1] == "s.yaml: 4 errors"
 
 
 @pytest.mark.parametrize(

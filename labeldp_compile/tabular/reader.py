@@ -122,14 +122,8 @@ def require_column(path: Path, column: str, names: list[str], csv: CsvFile | Non
 def require_distinct(path: Path, names: Sequence[str]) -> None:
     """Raise DataError if two columns have the same name, or none."""
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
-    if repeated == [""]:
-        raise refused(
-            path,
-            "has several columns without a name, as Excel writes empty columns at the end of a "
-            "sheet: delete these columns there and save it again, or name them",
-        )
     if repeated:
-        raise refused(path, f"has several columns called {repeated[-1]!r}")
+        raise refused(path, f"has several columns called {repeated[-1]!r}: name each, or delete it")
 
 
 @dataclass(frozen=True)

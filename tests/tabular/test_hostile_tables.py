@@ -43,7 +43,7 @@ def test_an_empty_label_in_a_file_of_one_column_is_a_row(tmp_path):
     ("content", "message"),
     [
         (b"y,a,a\n0,1,p\n", "several columns called 'a'"),
-        (b"y,a,,\n0,1,,\n", "empty columns at the end of a sheet: delete these columns there"),
+        (b"y,a,,\n0,1,,\n", "several columns called '': name each, or delete it"),
         (b"", "is empty, or not a CSV file"),
         (b"caf\xe9,y\n1,2\n", "not a CSV file in UTF-8"),
         (b"sep=;\ny;a\n1;2\n", "its first line is for Excel alone: remove it"),

@@ -119,17 +119,3 @@ def test_partition_is_a_gaussian_of_so_many_epochs():
     accountant = pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.GaussianDpEvent(5.0), 3)
     assert epsilon(5.0, plan, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("target", "delta", "message"),
-    [
-        (0.0, 1e-5, "ε must be positive"),
-        (1.0, 0.0, "δ must be between"),
-        (1e-9, 1e-30, "too small: no noise multiplier"),
-    ],
-)
-@pytest.mark.parametrize("batches", ["secret", "public"])
-def test_impossible_targets(target, delta, message, batches):
-    with pytest.raises(ValueError, match=message):
-        calibrate(target, NoisePlan(100, 10, 1, 100, batches), delta)

@@ -1,7 +1,6 @@
 """Archives of somebody else: they take no more memory than the file has, and nothing waits."""
 
 import io
-import os
 import struct
 import zipfile
 import zlib
@@ -9,9 +8,8 @@ import zlib
 import numpy as np
 import pytest
 from labeldp_trainer.data.arrays import read_npz
-from labeldp_trainer.errors import DAMAGE, DataError, RunFolderError
-from labeldp_trainer.run.folder import read_arrays, read_json, write_arrays
-from labeldp_trainer.run.params import load_tree
+from labeldp_trainer.errors import DAMAGE, DataError
+from labeldp_trainer.run.folder import read_arrays, write_arrays
 
 
 def shared(count):
@@ -83,27 +81,3 @@ def test_an_array_without_bytes_has_no_endless_rows(tmp_path, shape):
         np.lib.format.write_array_header_1_0(entry, head)
     with pytest.raises(DAMAGE):
         read_arrays(tmp_path / "a.npz")
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "a.npz")
-    for read in (read_arrays, read_json):
-        with pytest.raises(OSError, match="no file"):
-            read(tmp_path / "a.npz")
-
-
-@pytest.mark.parametrize(
-    ("names", "kind"),
-    [
-        (["base"], "f4"),
-        (["['a']", "['a']['b']"], "f4"),
-        (["['a']", "['a']['b']['c']"], "f4"),
-        (["['a']"], ">f4"),
-        (["['a']"], "S3"),
-        (["['a']"], "c8"),
-    ],
-)
-def test_parameters_that_are_no_tree_are_one_error(tmp_path, names, kind):
-    write_arrays(tmp_path / "params.npz", dict.fromkeys(names, np.zeros(2, kind)))
-    with pytest.raises(RunFolderError, match="of another model"):
-        load_tree(tmp_path / "params.npz")

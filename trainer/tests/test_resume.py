@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import jax.numpy as jnp
@@ -27,8 +26,6 @@ TEXT = (
     .replace("checkpoint_every: 3", "checkpoint_every: 2")
     .replace("adam, learning_rate: 0.02", "momentum, learning_rate: 0.02, schedule: cosine")
 )
-
-SIX_EPOCHS = CONFIG.replace("epochs: 3", "epochs: 6").replace("every: 3", "every: 2")
 
 
 def arguments(directory, output, *options):
@@ -67,31 +64,6 @@ def test_kill_and_resume(tmp_path):
         np.testing.assert_array_equal(leaf, cut[name])
     for name in ("epoch", "batch_loss", "training_loss", "test_loss"):
         assert column(tmp_path / "whole", name) == column(tmp_path / "cut", name)
-
-
-def test_what_a_kill_left_of_a_checkpoint_is_not_spoken_of(tmp_path):
-    write_tables(tmp_path)
-    write_config(tmp_path, SIX_EPOCHS)
-    held = [sys.executable, "-c", f"{HOLD}hold('cut', 4){TRAIN}", *arguments(tmp_path, "cut")]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    kill_behind(4, tmp_path / "cut" / "metrics.jsonl", held, env=environment)
-    checkpoints = tmp_path / "cut" / "checkpoints"
-    for epoch in (4, 6):  # as a kill in the middle of a checkpoint leaves it
-        unfinished = checkpoints / f"{epoch}.orbax-checkpoint-tmp" / "default.orbax-checkpoint-tmp"
-        unfinished.mkdir(parents=True, exist_ok=True)
-        (unfinished / "_METADATA").write_text("{")
-    other = tmp_path / "other" / "6.orbax-checkpoint-tmp"
-    other.mkdir(parents=True)
-    (checkpoints / "5.orbax-checkpoint-tmp").symlink_to(other)
-    resume = [sys.executable, "-c", TRAIN, *arguments(tmp_path, "cut", "--resume")]
-    done = subprocess.run(resume, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "checkpoint" not in done.stderr and "absl" not in done.stderr
-    assert {path.name for path in checkpoints.iterdir() if path.name[0].isdigit()} <= {
-        "5.orbax-checkpoint-tmp",  # a link is not ours
-        "6",
-    }
-    assert other.is_dir()
 
 
 def column(folder, name):

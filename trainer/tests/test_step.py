@@ -1,5 +1,3 @@
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -136,12 +134,3 @@ def test_a_model_that_overflows_still_gives_a_finite_step():
     for choices in ({"denoiser": "alt_conv"}, {"clipping": "label_free"}):
         estimate, _ = run(configure(sigma=1.0, **choices), problem)
         assert np.all(np.isfinite(flat(estimate)))
-
-
-def test_sizes_that_do_not_fit():
-    config = configure(denoiser="alt_conv", clipping="label_free")
-    for sizes in ({"hull_units": UNITS + 1}, {"centre_units": UNITS + 1}):
-        with pytest.raises(ValueError, match="size <= units"):
-            drawn(dataclasses.replace(config, **sizes))
-    with pytest.raises(ValueError, match="the plan is for 24 units"):
-        private_gradient(config, PROBLEM, PARAMS, X[:5], Y[:5], drawn(config))

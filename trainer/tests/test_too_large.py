@@ -75,17 +75,6 @@ def test_what_the_model_makes_of_it(tmp_path, seen):
     assert "no finite number for 1 of 40 rows" in said
 
 
-def test_splines_end_where_training_ends(place, tmp_path):
-    """A ramp does not rise any further: there is nothing to overflow."""
-    for name, value in (("far", 3e38), ("near", 1e3)):
-        write(tmp_path / f"{name}.parquet", value)
-        labeldp("predict", place / "runs" / "splines", tmp_path / f"{name}.parquet",
-                "-o", tmp_path / f"{name}_out.parquet", "--probabilities")  # fmt: skip
-    far, near = (pq.read_table(tmp_path / f"{name}_out.parquet") for name in ("far", "near"))
-    for column in far.column_names[-4:]:
-        assert far[column].equals(near[column])
-
-
 @pytest.mark.parametrize(
     ("part", "rows", "words"),
     [

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_learn.columns import PrivateLabelError
 from labeldp_learn.estimation import SHARES, Estimation, GroupCounts, quantiles
-from labeldp_learn.estimators import OutputCounts, values_of
+from labeldp_learn.estimators import OutputCounts
 from labeldp_learn.intervals import Estimates
 from labeldp_learn.inversion import project_to_simplex
 from labeldp_runtime import Randomizer
@@ -123,24 +123,6 @@ def test_intervals_cover(compiled, mechanism, epsilon, target):
     assert 0.93 <= np.mean(hits["histogram"]) <= 0.97
     assert min(np.mean(hits["histogram"], axis=0)) >= 0.9
     assert min(np.mean(hits["quantiles"], axis=0)) >= 0.93
-
-
-def test_progress_is_told_of_every_group(compiled):
-    decoded, _ = compiled("laplace")
-    groups = [of_one_table(name, np.array([3, 4]), np.array([20, name])) for name in (5, 30)]
-    told = []
-    Estimation.of(decoded)(groups, "rows", progress=told.append)
-    assert told == [25, 50]
-
-
-@pytest.mark.parametrize("mechanism", ["laplace", "optimal_unbiased"])
-def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
-    decoded, _ = compiled(mechanism)
-    values = values_of(decoded.tables[0])
-    outputs = np.arange(decoded.tables[0].outputs)
-    wanted = [float(value(decoded.tables[0], output)) for output in outputs.tolist()]
-    assert values(outputs).tolist() == wanted
-    assert values(outputs[::-3]).tolist() == wanted[::-3]
 
 
 def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):

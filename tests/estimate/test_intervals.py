@@ -6,7 +6,6 @@ Nothing is random where a count decides: the interval of every number of hits, a
 import numpy as np
 import pytest
 from labeldp_learn.estimators import LinearEstimators, OutputCounts
-from labeldp_learn.intervals import Hits, Z
 from labeldp_learn.inversion import Inverse, project_to_simplex
 from labeldp_verify.analysis import least_variance_inverse
 from scipy.stats import binom
@@ -91,36 +90,6 @@ def test_an_output_that_hardly_comes_is_covered_too_often_rather_than_too_rarely
     assert covered.min() >= 0.92
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("hits", [3_000, 2_000, 40_000])
-def test_the_ends_are_as_far_as_their_own_standard_errors_say(hits, target):
-    n, k = 100_000, 10
-    inverse = randomized_response(k, 2.0)
-    a, b = inverse.table[0, :2]
-    estimates = found(LinearEstimators.shares(inverse), hits_in(n, hits, k), target)
-    value = (hits / n - b) / (a - b)
-    assert estimates.value[0] == pytest.approx(value)
-    for end in (estimates.low[0], estimates.high[0]):
-        p = b + end * (a - b)
-        of_hit = p * (1 - p) if target == "population" else end * a * (1 - a)
-        of_hit += 0 if target == "population" else (1 - end) * b * (1 - b)
-        expected = Z * np.sqrt(of_hit / n) / (a - b)
-        assert abs(end - value) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_exact_intervals_pass_into_those_of_many_hits(target):
-    n, k = 2_000, 10
-    inverse = randomized_response(k, 5.0)
-    a, b = inverse.table[0, :2]
-    estimator = LinearEstimators.shares(inverse)
-    found_ends = [found(estimator, hits_in(n, x, k), target) for x in range(1, 60)]
-    for end in ("low", "high"):
-        ends = np.array([getattr(h, end)[0] for h in found_ends]) * n * (a - b)
-        steps = np.diff(ends)
-        assert steps.min() >= 0 and steps.max() < 2.2  # one hit more moves an end by about one
-
-
 def test_either_end_misses_rarely_enough_for_quantiles():
     n, inverse = 40, randomized_response(53, 6.0)
     a, b = inverse.table[0, :2]
@@ -134,10 +103,6 @@ def test_either_end_misses_rarely_enough_for_quantiles():
         law = np.convolve(binom.pmf(seen, labels, a), binom.pmf(seen, n - labels, b))[: n + 1]
         assert law[low > labels / n].sum() <= 0.0251
         assert law[high < labels / n].sum() <= 0.0251
-
-
-def test_estimators_of_more_than_two_values_count_no_hits():
-    assert Hits.of(clipped_geometric(6, 1.0).weights, each_tail=False) is None
 
 
 def releases(inverse, labels, target, number):

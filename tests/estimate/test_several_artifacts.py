@@ -167,22 +167,3 @@ def test_other_labels_are_refused(months, tmp_path, spec):
     assert "cannot be combined with" in done.stderr and "different" in done.stderr
     with pytest.raises(InputError, match="cannot be combined"):
         estimate(may, of_may, more=[(other, of_june)])
-
-
-def test_a_file_that_does_not_verify_is_named(months):
-    june = months[2]
-    data = bytearray(june.read_bytes())
-    data[-40] ^= 1
-    june.write_bytes(bytes(data))
-    done = labeldp("estimate", *months)
-    assert done.exit_code == 1 and done.stderr.startswith(f"labeldp: {june}: does not verify")
-
-
-def test_the_warning_names_the_table_of_true_labels(months, tmp_path):
-    may, of_may, *_ = months
-    true = tmp_path / "true.csv"
-    pa_csv.write_csv(pa.table({"y": [9] * 3_000}), true)
-    done = labeldp("estimate", may, of_may, may, true)
-    assert done.exit_code == 0
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"warning: {true}: these can hardly be private labels")

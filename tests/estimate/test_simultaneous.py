@@ -1,25 +1,16 @@
 """Intervals that hold at once: all cover in 95% of the releases, also where counts decide."""
 
-import json
-
 import numpy as np
 import pytest
 from labeldp_learn.estimation import SHARES, Estimation, GroupCounts
 from labeldp_learn.estimators import LinearEstimators
-from labeldp_learn.intervals import ALONE, Confidence
+from labeldp_learn.intervals import Confidence
 from labeldp_learn.inversion import project_to_simplex
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from tests.estimate.drawing import Drawn, shares_of
 from tests.estimate.test_command import artifact, labeldp, private  # noqa: F401  # a fixture
 from tests.estimate.test_intervals import hits_in, randomized_response
-
-
-def test_the_miss_is_divided():
-    assert Confidence(80).miss == pytest.approx(0.05 / 80)
-    assert Confidence(80).z == pytest.approx(norm.isf(0.025 / 80))
-    assert ALONE.z == pytest.approx(norm.isf(0.025)) and ALONE.largest_miss == pytest.approx(0.075)
-    assert Confidence(80).largest_miss == Confidence(80).miss  # no whole count excuses more
 
 
 @pytest.mark.parametrize("target", ["rows", "population"])
@@ -73,21 +64,3 @@ def _covers(found, truth):
             q.interval[0] <= y <= q.interval[1] for q, y in zip(found.quantiles, true, strict=True)
         )
     )
-
-
-def test_the_output_says_which(private):  # noqa: F811
-    document = json.loads(labeldp("estimate", *private, "--by", "region", "--json").stdout)
-    assert document["simultaneous"] is None
-    more = ["--by", "region", "--simultaneous"]
-    wider = json.loads(labeldp("estimate", *private, *more, "--json").stdout)
-    assert wider["simultaneous"] == 4 * (1 + 10 + 5)
-    for one, other in zip(document["groups"], wider["groups"], strict=True):
-        pairs = [
-            (one["mean"], other["mean"]),
-            *zip(one["histogram"], other["histogram"], strict=True),
-        ]
-        for alone, together in pairs:
-            assert alone["estimate"] == together["estimate"]
-            assert together["low"] < alone["low"] and alone["high"] < together["high"]
-    assert "all 64 intervals hold at once" in labeldp("estimate", *private, *more).stdout
-    assert "at once" not in labeldp("estimate", *private, "--by", "region").stdout

@@ -5,7 +5,6 @@ import json
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from labeldp_runtime import Randomizer
 
 from labeldp_compile.cli import main
 from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
-from labeldp_compile.tabular.reader import TableReader
 from tests.fixtures.compiled import compile_text
 
 ROWS = 6000
@@ -115,60 +113,6 @@ def test_classes_have_log_loss_accuracy_and_area(files):
     assert len(found["csv"]["calibration"]["one"]) == 10
 
 
-def test_the_conclusion_comes_last_and_fits_a_screen(files):
-    result = labeldp(*words(files[0], "numbers", "--difference", "0.1", "--by", "g"))
-    lines = result.stdout.splitlines()
-    assert result.exit_code == 0 and len(lines) <= 15
-    assert "to settle a difference of 0.1 in squared error: about" in lines[-2]
-    assert lines[-1].startswith("squared error, one − other: -") and lines[-1].endswith(
-        "a 95% interval without 0 (6,000 rows) (declared private, not shown)"
-    )
-    more = labeldp(*words(files[0], "numbers", "--by", "g", "--verbose")).stdout
-    assert "calibration of one" in more and "all rows" in more and "lift" in more
-
-
-def test_a_plot_has_the_models_and_none_of_their_markup(files, tmp_path):
-    table = pq.read_table(files[0] / "binary.parquet")
-    evil = "<script>$x$\x1b[2J\u202e&"
-    names = ["evil" if name == "one" else name for name in table.column_names]
-    pq.write_table(table.rename_columns([evil if n == "evil" else n for n in names]),
-                   tmp_path / "x.parquet")  # fmt: skip
-    where = tmp_path / "x.svg"
-    words = (files[0] / "binary.onnx", tmp_path / "x.parquet", files[0] / "binary.parquet")
-    result = labeldp(*words, "--model", evil, "--model", "other", "--plot", where)
-    assert result.exit_code == 0, result.output
-    text = where.read_text(encoding="utf-8")
-    texts = [element.text or "" for element in ElementTree.fromstring(text).iter()]
-    assert "<script" not in text and "\x1b" not in text and "\u202e" not in text
-    assert any(one.startswith("<script>$x$") for one in texts) and "other" in texts
-    for path, model, says in (
-        (where, "other", "--overwrite"),
-        (tmp_path / "y.svg", "y", "have a calibration"),  # labels have none
-        (tmp_path / "y.png", "other", ".svg"),
-    ):
-        refused = labeldp(*words, "--model", model, "--plot", path)
-        assert refused.exit_code == 2 and says in refused.stderr
-    assert not (tmp_path / "y.svg").exists()
-
-
-def test_it_warns_in_one_line_of_labels_that_can_hardly_be_private(files, tmp_path):
-    folder, truth = files
-    table = pq.read_table(folder / "binary.parquet").drop_columns(["y"])
-    rare = np.where((truth["binary"] == "yes") & (np.arange(ROWS) % 20 == 0), "yes", "no")
-    pq.write_table(table.append_column("y", pa.array(rare)), tmp_path / "x.parquet")
-    found = {}
-    for name, private in (("private", folder / "binary.parquet"), ("true", tmp_path / "x.parquet")):
-        found[name] = labeldp(
-            folder / "binary.onnx", private, private, "--model", "one", "--model", "other"
-        )
-        assert found[name].exit_code == 0
-    assert found["private"].stderr == ""
-    assert len(found["true"].stderr.splitlines()) == 1
-    assert "can hardly be private labels of this artifact" in found["true"].stderr
-    lines = [line.split() for line in found["true"].stdout.splitlines() if line.startswith("AUC")]
-    assert lines and all(-1 <= float(word) <= 1 for word in lines[0][-3:])
-
-
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_labels_of_which_no_note_says_who_made_them_are_refused_or_named(files, tmp_path, ending):
     given = list(map(str, words(files[0], "numbers", ending=ending)))
@@ -187,15 +131,6 @@ def test_labels_of_which_no_note_says_who_made_them_are_refused_or_named(files, 
             assert result.exit_code == code and "not shown" not in result.output
 
 
-def test_rows_of_a_person_are_counted_together(files):
-    plain, grouped = (
-        json.loads(labeldp(*words(files[0], "numbers", *more, "--json")).stdout)["measured"]
-        for more in ((), ("--person", "who"))
-    )
-    assert [m["value"] for m in plain] == [m["value"] for m in grouped]
-    assert [m["error"] for m in plain] != [m["error"] for m in grouped]
-
-
 @pytest.mark.parametrize(
     ("more", "says"),
     [
@@ -211,36 +146,6 @@ def test_bad_input_is_one_clear_error(files, more, says):
     result = labeldp(*words(files[0], "numbers", *more))
     assert result.exit_code == 2 and says in result.stderr and result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
-
-
-def test_a_group_of_one_row_has_no_interval_and_the_document_is_json(files, tmp_path):
-    folder, _ = files
-    table, artifact = pq.read_table(folder / "numbers.parquet"), folder / "numbers.onnx"
-    rare = pa.array([float("nan"), *[1.0] * (ROWS - 1)])
-    pq.write_table(table.append_column("rare", rare), tmp_path / "x.parquet")
-    given = (artifact, tmp_path / "x.parquet", tmp_path / "x.parquet", "--model", "one")
-
-    def no_json(name):
-        raise AssertionError(name)
-
-    found = json.loads(labeldp(*given, "--by", "rare", "--json").stdout, parse_constant=no_json)
-    (one,) = [m for m in found["measured"] if (m["group"], m["metric"]) == ("NaN", "squared error")]
-    assert one["rows"] == 1 and one["low"] is one["high"] is one["error"] is None
-    lines = labeldp(*given, "--by", "rare", "--verbose").stdout.splitlines()
-    (shown,) = (line.split()[-3] for line in lines if line.startswith("NaN       squared"))
-    assert len(shown.strip("-")) <= len("123.45")
-    pq.write_table(table.slice(0, 1), tmp_path / "x.parquet")
-    result = labeldp(*given, "--difference", "0.1")
-    assert result.exit_code == 0 and "not known: these rows are too few" in result.stdout
-    for wrong, says in (
-        ([1e300] * ROWS, "predictions beyond ±1e+60"),
-        ([None, *[1.0] * (ROWS - 1)], "missing or not finite"),
-        ([1.0] * 10, "in the same order"),
-    ):
-        pq.write_table(pa.table({"wrong": wrong}), tmp_path / "w.parquet")
-        result = labeldp(artifact, tmp_path / "w.parquet", folder / "numbers.parquet",
-                         "--model", "wrong")  # fmt: skip
-        assert result.exit_code == 2 and says in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -301,22 +206,6 @@ def test_categories_of_digits_are_labels_in_every_format(tmp_path, categories):
     assert found[:2] == found[2:] and min(m["high"] for m in found) > 1 - 1e-9
 
 
-def test_columns_that_form_no_groups_are_one_clear_error(files, tmp_path):
-    table, artifact = pq.read_table(files[0] / "numbers.parquet"), files[0] / "numbers.onnx"
-    path = tmp_path / "x.parquet"
-    lists, numbers = pa.array([[1]] * ROWS), pa.array(range(20_000))
-    long = pa.concat_tables([table.append_column("lists", lists)] * 4).slice(0, 20_000)
-    pq.write_table(long.append_column("number", numbers), path)
-    for more, says in (
-        (("--by", "lists"), "cannot group by 'lists'"),
-        (("--person", "lists"), "'lists' has the type list"),
-        (("--by", "number"), "more than 10,000 groups"),
-    ):
-        done = labeldp(artifact, path, path, "--model", "one", *more)
-        assert done.exit_code == 2 and says in done.stderr and done.stdout == ""
-    assert labeldp(artifact, path, path, "--model", "one", "--by", "y").exit_code == 0
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("rule", ["person", "public nulls"])
 def test_rows_without_a_private_label_are_left_out(tmp_path, kind, rule):
@@ -365,19 +254,6 @@ def test_one_row_with_most_of_the_variance_is_named(files, tmp_path):
         largest = [m["largest"] for m in found if m["metric"] == "squared error"]
         assert (max(largest) > 0.5) == warned and (min(largest) < 0.1)
         assert all(m["largest"] is None for m in found if m["metric"] == "absolute error")
-
-
-def test_private_labels_are_read_once(files, monkeypatch):
-    """The warning about labels that can hardly be private comes from what was read for metrics."""
-    read, columns = [], TableReader.columns
-
-    def noted(self, names):
-        read.append(names)
-        return columns(self, names)
-
-    monkeypatch.setattr(TableReader, "columns", noted)
-    assert labeldp(*words(files[0], "numbers")).exit_code == 0
-    assert sum("y" in names for names in read) == 1
 
 
 def test_groups_with_empty_cells_are_those_of_randomize(tmp_path):

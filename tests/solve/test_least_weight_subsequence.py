@@ -40,15 +40,6 @@ def test_pruning_loses_nothing(limit, shape, loss, epsilon):
     assert pruned.starts.size == full.starts.size
 
 
-def test_pruning_at_two_thousand_labels(limit):
-    labels, prior = many_labels("noisy", 2000)
-    pruned = solve_rr_on_bins(labels, prior, 4.0, "squared")
-    limit(rr_on_bins, "_DIRECT", 10**9)
-    full = solve_rr_on_bins(labels, prior, 4.0, "squared")
-    np.testing.assert_array_equal(pruned.starts, full.starts)
-    assert pruned.loss == pytest.approx(full.loss, rel=1e-12)
-
-
 @settings(repeatable, max_examples=60)
 @given(st.integers(2, 60), st.integers(1, 12), st.floats(0, 2), st.integers(0, 2**32 - 1))
 def test_narrowing_keeps_the_shortest_path(size, blocks, penalty, seed):

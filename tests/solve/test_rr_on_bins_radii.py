@@ -4,12 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.lower_bound import BiasRule
 
-from labeldp_compile.build.certificate import prove_bound, prove_radii
-from labeldp_compile.mechanisms.mechanism import DualBound, RadiusBound
+from labeldp_compile.build.certificate import prove_radii
+from labeldp_compile.mechanisms.mechanism import RadiusBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins
 
 LOSSES = ("squared", "absolute")
@@ -67,22 +65,6 @@ def test_few_labels_are_never_proved_above_the_optimum(loss):
         gaps.append(1 - float(proved.value) / optimum)
     # Between few labels lines are coarse: a bound that holds is enough.
     assert np.median(gaps) < 0.05
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_radii_agree_with_dual_values_of_the_same_problem(loss):
-    labels, weights, epsilon = np.arange(300.0), weights_of("two bumps", 300), Fraction(2)
-    optimum, proved, found = solved(labels, weights, epsilon, loss)
-    solution = solve_rr_on_bins(labels, weights * 1.0, 2.0, loss)
-    every = np.interp(labels, labels[found.knots], found.radii) * (1 - 1e-9)
-    p = weights / weights.sum()
-    alpha = p * (0.5 * every**2 if loss == "squared" else every)
-    exact = [Fraction(y) for y in range(300)]
-    dual = DualBound(alpha.tolist(), [0.0] * 300, BiasRule("any"))
-    other = prove_bound(dual, loss, exact, weights.tolist(), epsilon, Fraction(optimum))
-    assert float(other.value) == pytest.approx(float(proved.value), rel=1e-4)
-    best = dual_of_rr_on_bins(labels, weights * 1.0, 2.0, loss, solution).sum()
-    assert float(proved.value) <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -14,25 +14,9 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.rounding.randomized_response import randomized_response
 from runtime.tests.helpers import with_checksum
-from verifier.tests.files import file_of, rebuilt
+from verifier.tests.files import file_of
 
 CONSTANT = randomized_response([0.0], [0, 0], Fraction(1), 8)  # biased by 0 and by −1
-
-
-def with_biases(biases):
-    model = file_of(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
-    return check_bytes(rebuilt(model, lambda c: c["utility"].update(biases=biases)))
-
-
-def test_a_list_of_biases_may_be_stated():
-    assert with_biases([0.0, -1.0]).ok
-
-
-@pytest.mark.parametrize(
-    "biases", [[False, -1], [False, -1.0], [0, -1.0], [0.0, -1], [-0.0, -1.0], [0.0, -1.0, 0.0]]
-)
-def test_numbers_of_another_type_fail(biases):
-    assert not with_biases(biases).ok
 
 
 @pytest.mark.parametrize("end", ["min", "default"])

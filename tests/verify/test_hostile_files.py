@@ -67,9 +67,3 @@ def test_the_printed_bound_is_not_rounded_down():
     bound = Fraction(report.certificate.exact.epsilon_label_bound)
     printed = Fraction(detail.split("ε ≤ ")[1].split(",")[0])
     assert printed == bound
-
-
-def test_terminal_escapes_in_a_reason_are_not_printed():
-    model = compile_text(INTEGER_SPEC).model
-    report = check_bytes(rebuilt(model, lambda c: c.update(insecure="\x1b[2Jverified.")))
-    assert not report.ok and "\x1b" not in report.checks[-1].detail

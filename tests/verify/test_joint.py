@@ -2,7 +2,6 @@
 
 import copy
 from fractions import Fraction
-from itertools import product
 
 import onnx
 import pytest
@@ -39,23 +38,6 @@ def distance(loss, one, other):
     if loss == "zero_one":
         return Fraction(one != other)
     return abs(one - other) if loss == "absolute" else (one - other) ** 2 / 2
-
-
-@pytest.mark.parametrize("mechanism", ["randomized_response", "rr_top_k, k: 7", "rr_with_prior"])
-@pytest.mark.parametrize("losses", [("squared", "zero_one"), ("absolute", "absolute")])
-def test_column_losses_are_those_of_the_definition(mechanism, losses):
-    artifact = compile_text(joint_spec(f"{{kind: {mechanism}}}", prior=PUBLIC), word_bits=8)
-    domain = JointDomain.of([IntegerDomain(-3, 4), RealDomain(-1.0, 2.5, 3)])
-    randomizer = artifact.randomizer
-    found = column_losses(domain, randomizer, losses, WEIGHTS)
-    labels = list(product(*(part.labels() for part in domain.parts)))
-    for j, loss in enumerate(losses):
-        total = sum(
-            WEIGHTS[row] * count * distance(loss, labels[number][j], labels[row][j])
-            for row in range(24)
-            for number, count in plain_counts(randomizer, row).items()
-        )
-        assert found[j] == Fraction(total) / (sum(WEIGHTS) << randomizer.word_bits)
 
 
 def test_column_losses_of_any_windows():
@@ -102,25 +84,6 @@ def test_the_honest_files_verify(honest, equal):
     assert [c.noisy_label_loss for c in equal.certificate.joint.columns] == [None] * 3
 
 
-def test_columns_are_claimed_of_joint_labels_only(equal):
-    single = compile_text(joint_spec().split("label:")[0] + SINGLE)
-    stated = equal.certificate.to_json()["joint"]
-    for loss in ("zero_one", "sum"):
-        changed = copy.deepcopy(single.certificate.to_json())
-        changed["joint"] = stated
-        changed["utility"]["loss"] = loss
-        model = write_model(single.only.domain, single.randomizer, changed)
-        assert not check_bytes(model).ok
-
-
-SINGLE = """label: {column: y, domain: {kind: integer, min: 0, max: 3}}
-loss: zero_one
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
-
-
 @pytest.mark.parametrize("number", [-1, 24, 2**62])
 def test_an_output_is_a_combination_that_there_is(honest, number):
     values = list(honest.randomizer.values)
@@ -143,14 +106,6 @@ def test_a_joint_domain_is_of_columns_that_round_to_the_nearest():
         JointDomain.of([RealDomain(0.0, 1.0, 3, "unbiased"), IntegerDomain(0, 1)])
     with pytest.raises(ValueError, match="2 to 8"):
         JointDomain.of([IntegerDomain(0, 1)])
-
-
-def test_no_two_combinations_read_alike():
-    texts = ("a", "a & b", 'a"', "", " a", "b", "1", "a\\")
-    domain = JointDomain.of([CategoricalDomain(texts, "a"), CategoricalDomain(texts, "a")])
-    names = {domain.name(number) for number in range(domain.size)}
-    assert len(names) == domain.size
-    assert domain.name(5) == "a & b" and domain.name(13) == '"a & b" & b'
 
 
 def test_a_joint_domain_inside_another_is_refused_before_it_is_built(honest):

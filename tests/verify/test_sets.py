@@ -5,7 +5,6 @@ import copy
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.claims.whole_file import DECLARED, PROVED
-from labeldp_verify.forms import ClassSets
 from labeldp_verify.graph import write_model
 
 from tests.fixtures.compiled import compile_text, sets_spec
@@ -55,14 +54,6 @@ def test_a_block_is_written_in_one_way(sets, text):
     assert failed(sets, blocks=[text, *blocks[1:]]) == "tables"
 
 
-def test_blocks_that_are_no_texts_or_missing(sets, single):
-    blocks = sets.certificate.sets.blocks
-    assert failed(sets, blocks=[7, *blocks[1:]]) == "tables"
-    assert failed(sets, blocks=[]) == "tables"
-    assert failed(sets, blocks=None) == "tables"
-    assert failed(single, blocks=["1", "2", "4", "8"]) == "tables"
-
-
 def test_a_file_without_the_claim_is_no_set(sets):
     stated = sets.certificate.to_json()
     del stated["sets"]
@@ -71,17 +62,6 @@ def test_a_file_without_the_claim_is_no_set(sets):
         "declared": list(DECLARED),
     }
     assert _failed(sets, stated) == "tables"
-
-
-def test_hexadecimal_there_and_back():
-    for k in (2, 4, 5, 8, 9, 31):
-        blocks = tuple(range(1, min(2**k, 40)))
-        sets = ClassSets(k, blocks)
-        assert ClassSets.from_hex(k, sets.to_hex()) == sets
-        assert ClassSets.of(sets.matrix.T) == sets
-        for o, block in enumerate(blocks):
-            assert sum(1 << i for i in sets.members(o)) == block
-            assert sets.sizes[o] == len(sets.members(o))
 
 
 def test_few_sets_of_many_labels_are_refused_before_they_are_looked_at(sets):

@@ -3,14 +3,12 @@
 import random
 from fractions import Fraction
 
-import numpy as np
-import pytest
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.grid_labels import strays
 from labeldp_verify.analysis.lower_bound import BiasRule, bound_value, dual_is_feasible
 from labeldp_verify.analysis.probabilities import row as counts_of
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
-from labeldp_verify.forms.exact_numbers import ExactNumbers, dot, exp_bounds, whole
+from labeldp_verify.forms.exact_numbers import ExactNumbers, exp_bounds
 from labeldp_verify.forms.randomizers import Segment, check_form
 
 DOMAINS = (
@@ -112,27 +110,6 @@ def test_windows_by_their_definition():
         for column in zip(*rows, strict=True):
             assert max(column) <= ratio * min(column)
     assert strayed > 20
-
-
-def test_vectors_of_exact_numbers():
-    numbers = [Fraction(1, 3), 2, 0.1, Fraction(-7, 2**70), 10**40]
-    exact = ExactNumbers.of(numbers)
-    plain = [Fraction(n) for n in numbers]
-    assert list(exact) == plain and exact == plain and ExactNumbers.of(plain) == exact
-    assert ExactNumbers.of(exact) is exact
-    assert exact.total() == sum(plain) and exact.largest() == 10**40
-    assert exact[1] == plain[1] and exact[-1] == 10**40
-    assert exact != plain[:4] and exact.take(np.arange(4)) != exact and exact != "no numbers"
-    assert exact.minus(exact) == [0] * 5
-    weights = [2**62, 0, 1, 2**200, 3]
-    assert exact.weighted(weights) == sum(w * x for w, x in zip(weights, plain, strict=True))
-    assert exact.take(np.array([4, 0])) == [plain[4], plain[0]]
-    assert dot([], whole([])) == 0
-    for wrong, error in ((float("nan"), ValueError), (float("inf"), OverflowError)):
-        with pytest.raises(error):
-            ExactNumbers.of([1.0, wrong])
-    with pytest.raises(ValueError, match="differ in length"):
-        exact.weighted([1])
 
 
 def test_bounds_do_not_depend_on_how_the_prior_is_scaled():

@@ -26,10 +26,3 @@ def test_none_is_missing():
     for manifest in GOLDEN.glob("*/manifest.json"):
         listed = json.loads(manifest.read_text("utf-8"))
         assert {path.name for path in PATHS if path.parent == manifest.parent} == set(listed)
-
-
-def test_what_a_user_pays_is_among_what_is_checked():
-    for name in ("window", "table", "additive"):
-        report = check_file(GOLDEN / "plain" / f"users-{name}.onnx")
-        assert "composition" in [check.name for check in report.checks]
-        assert len(report.certificate.composition.epsilon_at_delta) == 5

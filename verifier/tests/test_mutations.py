@@ -41,16 +41,6 @@ def test_one_changed_byte_anywhere(model):
         assert not check_bytes(bytes(mutant)).ok, (place, flip)
 
 
-def test_removed_or_inserted_bytes(model):
-    generator = random.Random(8)
-    for _ in range(40):
-        place = generator.randrange(len(model))
-        assert not check_bytes(model[:place] + model[place + 1 :]).ok
-        assert not check_bytes(model[:place]).ok
-        extra = bytes([generator.randrange(256)])
-        assert not check_bytes(model[:place] + extra + model[place:]).ok
-
-
 def test_appended_metadata_that_onnxruntime_would_believe(model):
     forged = json.loads(onnx.load_from_string(model).metadata_props[0].value)
     forged["privacy"]["epsilon_label"] = 0.001
@@ -239,13 +229,6 @@ def test_insecure_artifacts_fail_and_say_so(model):
     assert report.checks[-1].detail == "the certificate says: 'made with a test seed'"
 
 
-def test_declared_fields_can_be_restated_and_are_listed_as_declared(model):
-    report = check_bytes(rebuilt(model, lambda c: c.update(name="another")))
-    assert report.ok
-    assert "name" in report.to_json()["declared"]
-    assert "name" not in report.to_json()["proved"]
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"\0" * 100, b"not a model", b"PAR1", bytes(range(256)) * 50]
 )
@@ -253,14 +236,6 @@ def test_any_other_bytes(data):
     report = check_bytes(data)
     assert not report.ok
     assert report.checks[0].name == "model"
-
-
-def test_a_model_without_a_certificate(model):
-    proto = onnx.load_from_string(model)
-    del proto.metadata_props[:]
-    assert [c.name for c in check_bytes(proto.SerializeToString()).checks if not c.ok] == [
-        "certificate"
-    ]
 
 
 def test_hostile_sizes_are_refused_without_work(model):

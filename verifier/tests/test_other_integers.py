@@ -1,6 +1,5 @@
 """Canonical files of other integers, and constants that are none: the verifier says no."""
 
-import random
 from fractions import Fraction
 
 import numpy as np
@@ -17,16 +16,13 @@ from verifier.tests.files import (
     certificate_of,
     failed_step,
     file_of,
-    moved,
-    swapped,
     with_constant,
 )
-from verifier.tests.integers import plain_ratio, random_table, replaced, response
+from verifier.tests.integers import plain_ratio, replaced, response
 
 DOMAIN = IntegerDomain(0, 4)
 EPSILONS = {"table": Fraction(3), "additive": Fraction(13, 10)}
 HONEST = {"table": TABLE, "additive": NOISE}
-LATE = {"tables", "rows", "privacy", "utility", "claims", "whole file"}
 
 
 def read(form, data, domain):
@@ -43,22 +39,6 @@ def test_the_stated_ratio_is_that_of_the_definition(form):
     assert certificate_of(artifact(form))["exact"]["realised_ratio"] == str(
         plain_ratio(HONEST[form], 5)
     )
-
-
-@pytest.mark.parametrize(
-    ("form", "losses"),
-    [("table", ["squared", "absolute", "zero_one"]), ("additive", ["absolute", "zero_one"])],
-)
-def test_every_loss_verifies(form, losses):
-    for loss in losses:
-        report = check_bytes(file_of(DOMAIN, HONEST[form], EPSILONS[form], loss))
-        assert report.ok, report.checks[-1]
-
-
-def test_the_poisson_loss_verifies():
-    randomizer = random_table(random.Random(5), 5, (0.5, 1.0, 2.0, 3.0), 64)
-    report = check_bytes(file_of(DOMAIN, randomizer, 3, "poisson"))
-    assert report.ok, report.checks[-1]
 
 
 def test_an_enlarged_window_is_not_private():
@@ -138,25 +118,17 @@ def moved_words(count):
     ("form", "changes", "steps"),
     [
         ("additive", lambda r: {"low": r.low - 1}, {"tables"}),
-        ("additive", lambda r: {"high": r.high + 1}, {"tables"}),
         ("additive", lambda r: {"low": -(2**62)}, {"tables"}),
         ("additive", lambda r: {"low": r.high, "high": r.low}, {"tables"}),
         ("additive", lambda r: {"low": r.low + 3}, {"utility"}),
-        ("additive", lambda r: {"high": 0}, {"utility"}),
         ("additive", lambda r: {"unit": 0.25}, {"utility"}),
-        ("additive", lambda r: {"unit": -0.5}, {"tables"}),
-        ("additive", lambda r: {"unit": 0.0}, {"tables"}),
-        ("additive", lambda r: {"unit": float("inf")}, {"tables"}),
         ("additive", lambda r: {"unit": float("nan")}, {"tables"}),
         ("additive", lambda r: {"unit": 1.7e308}, {"tables"}),
         ("additive", lambda r: {"origin": 1.0}, {"tables"}),
         ("additive", lambda r: {"origin": -0.0}, {"tables"}),
         ("additive", lambda r: {"shapes": r.shapes[::-1]}, {"privacy"}),
-        ("additive", lambda r: {"shapes": (r.shapes[0], r.shapes[0])}, {"privacy"}),
         ("additive", lambda r: {"blocks": (*r.blocks[1:], r.blocks[0])}, {"privacy"}),
         ("additive", lambda r: {"spacing": 1, "labels": 9}, {"tables"}),
-        ("additive", lambda r: {"labels": 3, "spacing": 4}, {"tables"}),
-        ("additive", lambda r: {"labels": 9, "spacing": 1}, {"tables"}),
         *(("table", moved_words(count), {"privacy", "utility"}) for count in (1, -1, 1000)),
         *(
             ("table", lambda r, values=values: {"values": values}, {"tables", "utility"})
@@ -171,29 +143,6 @@ def moved_words(count):
 def test_canonical_files_of_other_integers_fail(form, changes, steps):
     other = replaced(HONEST[form], **changes(HONEST[form]))
     assert failed_step(forged(form, other)) in steps
-
-
-def halves_exchanged(entries):
-    return np.roll(entries, len(entries) // 2)
-
-
-@pytest.mark.parametrize(
-    ("form", "constants", "amounts"),
-    [
-        ("table", {"table_entries": 40}, (1, 2, 8, 2**64 - 8, 2**63)),
-        ("additive", {"block_entries": 16, "shape_entries": 16}, (1, 16, 2**64 - 16, 2**63)),
-    ],
-)
-def test_changed_and_exchanged_entries_fail(form, constants, amounts):
-    model = artifact(form)
-    mutants = [with_constant(model, list(constants)[-1], halves_exchanged)]
-    for name, count in constants.items():
-        for i in range(count - 1):
-            mutants.append(with_constant(model, name, swapped(i)))
-            mutants += [with_constant(model, name, moved(i, by)) for by in amounts]
-    names = {failed_step(mutant) for mutant in mutants if mutant != model}  # some are equal
-    assert None not in names
-    assert names <= LATE
 
 
 def test_another_layout_of_the_same_weights_is_not_canonical():
@@ -216,52 +165,26 @@ def alias_of(weights, order):
     return np.array(entries, dtype=np.uint64)
 
 
-@pytest.mark.parametrize("name", ["noise_shift", "shape_column_shift", "shape_starts", "spacing"])
-def test_constants_that_follow_from_others_cannot_differ(name):
-    assert failed_step(with_constant(artifact("additive"), name, lambda value: value + 1)) in {
-        "tables",
-        "whole file",
-    }
-
-
 @pytest.mark.parametrize(
     ("form", "name", "change"),
     [
         ("additive", "shape_starts", lambda a: a[:0]),
-        ("additive", "shape_starts", lambda a: a[:2]),
-        ("additive", "shape_starts", lambda a: a[1:]),
         ("additive", "shape_starts", lambda a: np.append(a, a)),
         ("additive", "low", lambda x: x + 0.5),
-        ("additive", "high", lambda _: np.inf),
         ("additive", "high", lambda _: np.nan),
-        ("additive", "high", lambda _: 2.0**53),
         ("additive", "spacing", lambda _: 1.5),
         ("additive", "period", lambda _: 2**62),
-        ("additive", "period", lambda _: 0),
-        ("additive", "period", lambda _: -8),
-        ("additive", "spacing", lambda _: 0),
-        ("additive", "spacing", lambda _: -2),
         ("additive", "spacing", lambda _: 2**62),
-        ("additive", "block_word_shift", lambda _: 25),
-        ("additive", "shape_word_shift", lambda _: 23),
         ("additive", "block_word_shift", lambda _: 2**63),
-        ("additive", "block_entries", lambda a: a[:8]),
         ("additive", "block_entries", lambda a: np.append(a, a)),
-        ("additive", "block_entries", np.zeros_like),
         ("additive", "block_entries", lambda a: np.full_like(a, 15)),
-        ("additive", "shape_entries", lambda a: a[:8]),
-        ("additive", "shape_entries", np.zeros_like),
         ("table", "table_entries", lambda a: a[:-1]),
         ("table", "table_entries", lambda a: np.append(a, a)),
         ("table", "table_entries", np.zeros_like),
         ("table", "table_entries", lambda a: np.full_like(a, 2**64 - 1)),
-        ("table", "table_entries", lambda a: np.full_like(a, 6)),
-        ("table", "table_word_shift", lambda _: 0),
         ("table", "table_word_shift", lambda _: 62),  # two bits for eight columns
-        ("table", "table_word_shift", lambda _: 64),
         ("table", "table_word_shift", lambda _: 2**64 - 1),
         ("table", "values", lambda a: np.append(a, [5.0] * 4)),
-        ("table", "values", lambda a: a[:1]),
         ("table", "values", lambda a: np.append(a[:-1], np.inf)),
     ],
 )

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.decode import read_form, read_model
 from labeldp_verify.decode.file import MAX_PAIRS
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms import IntegerDomain
 from labeldp_verify.graph import write_model
 
 from verifier.tests.analysed import losses_by_label
-from verifier.tests.files import file_of
 from verifier.tests.integers import (
     composition,
     near_constant,
@@ -26,7 +24,6 @@ from verifier.tests.integers import (
     random_table,
 )
 
-EPSILON = Fraction(3)
 LOSSES = {
     "squared": lambda v, y: (Fraction(v) - y) ** 2 / 2,
     "absolute": lambda v, y: abs(Fraction(v) - y),
@@ -85,33 +82,6 @@ def test_poisson_loss_is_enclosed():
     losses_by_label(
         zero.randomizer, domain.labels(), [1, 0, 0, 0, 0], "poisson"
     )  # only label 0 occurs
-
-
-@pytest.mark.parametrize(
-    ("domain", "values"),
-    [
-        (CategoricalDomain(("a", "β", "c"), "c"), ("c", "a", "β", "elsewhere")),
-        (CategoricalDomain((7, -2, 2**40), 7), (-2, 7, 2**40)),
-        (RealDomain(0.0, 1.0, 3), (-1.5, 0.25, 0.5)),
-    ],
-)
-def test_all_kinds_of_outputs_decode(domain, values):
-    randomizer = random_table(random.Random(2), 3, values, 64)
-    form = decoded(domain, randomizer)
-    assert form.randomizer == randomizer
-    assert [type(v) for v in form.randomizer.values] == [type(v) for v in values]
-    (loss, _) = losses_by_label(form.randomizer, domain.labels(), [1, 0, 0], "zero_one")[0]
-    hit = plain_distribution(randomizer, 0).get(domain.values[0] if values[0] != -1.5 else 0.0, 0)
-    assert loss == 1 - hit
-
-
-def test_a_constant_randomizer_of_one_output():
-    domain = IntegerDomain(0, 2)
-    randomizer = random_table(random.Random(0), 3, (1.5,), 64)
-    assert decoded(domain, randomizer).randomizer == randomizer
-    report = check_bytes(file_of(domain, randomizer, Fraction(1)))
-    assert report.ok, report.checks[-1]
-    assert report.certificate.exact.realised_ratio == "1"
 
 
 @pytest.mark.parametrize("labels", [2, 30, 500])

@@ -4,27 +4,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased import many_labels, optimum
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_system
-from labeldp_compile.solve.optimal_unbiased.dual import price
-from labeldp_compile.solve.optimal_unbiased.many_labels import NewtonMatrix, solve_near
+from labeldp_compile.solve.optimal_unbiased.many_labels import solve_near
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.problem import (
-    BiasBudget,
     all_intervals,
     coarsen,
-    moved_along,
-    neighbourhood,
 )
-from labeldp_compile.solve.optimal_unbiased.terms import quadratics
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     Iterate,
     extra_line,
-    place_windows,
-    placed_loss,
-    window_columns,
 )
 from tests.solve.optimal_unbiased.test_optimal_unbiased import check, make_prior, problem_of
 
@@ -33,23 +24,6 @@ def two_bumps(k):
     x = np.arange(k) / k
     p = np.exp(-(((x - 0.25) / 0.07) ** 2) / 2) + np.exp(-(((x - 0.7) / 0.1) ** 2) / 2) / 2
     return p / p.sum()
-
-
-@pytest.mark.parametrize("epsilon", [0.2, 3.0, 9.0])
-def test_newton_matrix_is_the_sum_of_its_columns(epsilon):
-    problem = problem_of("spiked", 9, epsilon)
-    operator = quadratics(problem, all_intervals(9)).operator
-    rng = np.random.default_rng(3)
-    a, c = rng.exponential(size=(2, operator.shape[0]))
-    b = c * c / a + rng.exponential(size=a.size)
-    whole = sparse.bmat(
-        [[operator.T @ sparse.diags(part) @ operator for part in row] for row in ((a, c), (c, b))]
-    ).toarray()
-    matrix = NewtonMatrix(operator)
-    for _ in range(2):  # the second time with the order of the first
-        right = rng.normal(size=18)
-        answer = matrix.factored(a, c, b)(right)
-        np.testing.assert_allclose(whole @ answer, right, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "geometric", "spiked"])
@@ -92,46 +66,6 @@ def test_groups_keep_mass_and_mean_and_never_merge_the_ends(kind):
     assert coarse.labels[0] == problem.labels[0] and coarse.labels[-1] == problem.labels[-1]
 
 
-def test_two_labels_that_hold_much_of_the_prior_stay_apart():
-    problem = problem_of("uniform", 400, 1.0)
-    prior = problem.prior.copy()
-    prior[201:203] = 0.5
-    level = coarsen(type(problem)(problem.labels, prior / prior.sum(), problem.low, problem.bias))
-    assert (np.bincount(level.parent)[level.parent[201:203]] == 1).all()
-    assert level.problem.k < 210
-
-
-@pytest.mark.parametrize("kind", ["uniform", "geometric", "sparse"])
-def test_multipliers_that_move_along_are_valid_up_to_the_spread_of_a_group(kind):
-    problem = problem_of(kind, 400, 1.0)
-    level = coarsen(problem)
-    coarse = level.problem
-    best = solve_optimal_unbiased(coarse.labels, coarse.prior, 1.0, tolerance=1e-10)
-    alpha, beta = moved_along(coarse, problem, level.parent, best.alpha, best.beta)
-    worst = price(problem.labels, problem.prior, problem.low, alpha, beta).worst
-    assert worst >= -1e-5 * best.loss
-    shares = np.bincount(level.parent, beta)
-    np.testing.assert_allclose(shares, best.beta, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_windows_of_many_segments_and_of_few_have_the_loss_of_their_definition(epsilon):
-    k = 90
-    rng = np.random.default_rng(5)
-    prior, labels = rng.dirichlet(np.ones(k)), np.sort(rng.uniform(-1, 1, k))
-    low = float(np.exp(-epsilon))
-    line = extra_line(np.sort(rng.normal(size=200)) * 4, rng.dirichlet(np.ones(200)), low)
-    starts = np.sort(rng.uniform(0, line.ends[-1] - line.window, k))
-    middle = np.maximum(
-        np.minimum(line.ends[1:], (starts + line.window)[:, None])
-        - np.maximum(line.ends[:-1], starts[:, None]),
-        0.0,
-    )
-    table = low * line.weights + middle
-    direct = 0.5 * prior @ (table * (line.values - labels[:, None]) ** 2).sum(axis=1)
-    assert placed_loss(line, starts, labels, prior, low) == pytest.approx(direct, rel=1e-12)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 7.0])
 @pytest.mark.parametrize("kind", ["uniform", "spiked", "sparse"])
@@ -142,13 +76,6 @@ def test_levels_find_what_cone_programs_find(kind, epsilon, limit):
     limit(optimum, "COARSEST", 1000)
     other = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
     assert found.loss == pytest.approx(other.loss, rel=1e-8)
-
-
-@pytest.mark.parametrize("labels", [np.exp(np.linspace(0, 6, 700)), np.arange(700.0) ** 2])
-def test_uneven_labels(labels):
-    prior = two_bumps(700)
-    found = solve_optimal_unbiased(labels, prior, 1.5, tolerance=1e-9)
-    check(found, labels, prior, 1.5, 1e-8)
 
 
 @pytest.mark.slow
@@ -167,40 +94,6 @@ def test_a_level_whose_interior_point_fails_goes_to_the_cone_program(monkeypatch
     labels, prior = np.arange(300.0), make_prior("geometric", 300)
     found = solve_optimal_unbiased(labels, prior, 1.0, tolerance=1e-8)
     assert found.gap <= 1e-8
-
-
-def test_neighbours_of_the_predicted_path_hold_the_next_optimum():
-    """What the interior point relies on: one end by one label is enough."""
-    problem = problem_of("uniform", 401, 1.0)
-    level = coarsen(problem)
-    best = solve_optimal_unbiased(level.problem.labels, level.problem.prior, 1.0, tolerance=1e-11)
-    low = problem.low
-    line = extra_line(best.values, best.weights / low, low)
-    path = window_columns(line, place_windows(line, problem.labels), low).intervals
-    near = neighbourhood(path, 401, 1, ends=1)
-    fine = solve_optimal_unbiased(problem.labels, problem.prior, 1.0, tolerance=1e-11)
-    line = extra_line(fine.values, fine.weights / low, low)
-    used = window_columns(line, fine.starts, low)
-    heavy = used.intervals.take(used.weights > 1e-9)
-    assert np.isin(heavy.first * 401 + heavy.last, near.first * 401 + near.last).all()
-
-
-@pytest.mark.slow
-def test_a_largest_bias_is_priced_until_nothing_is_missing():
-    # All but a hundred labels hardly ever occur, and yet may be off by no more than 1.
-    k, epsilon = 1001, 4.0
-    prior = np.maximum(np.floor(1e9 * 0.9 ** np.arange(k)), 1.0)
-    lines = []
-    found = solve_optimal_unbiased(
-        np.arange(k),
-        prior,
-        epsilon,
-        bias=BiasBudget(most=1.0),
-        observer=Observer(step=lines.append),
-    )
-    last = [line for line in lines if line.startswith(f"level of {k} labels")]
-    assert found.gap < 1e-7 and last
-    assert all("steps" in line for line in last)  # and none of minutes' worth of cones
 
 
 @pytest.mark.parametrize("n", [30, 700])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.lower_bound import dual_is_feasible, is_nonnegative, root_steps
+from labeldp_verify.analysis.lower_bound import dual_is_feasible, root_steps
 from labeldp_verify.forms.exact_numbers import exp_bounds
 
 
@@ -109,15 +109,3 @@ def test_root_steps_enclose_the_changes_of_sign(a, b, c):
 
     assert at(low) >= 0 >= at(low + 1) or low == high
     assert at(high) <= 0 <= at(high + 1) or low == high
-
-
-def test_quadratics_on_intervals():
-    def holds(first, last, coefficients=(1, -4, 3)):  # negative between 1 and 3
-        return is_nonnegative(*coefficients, first, last)
-
-    assert holds(3, None) and holds(None, 1) and holds(5, 9)
-    assert not holds(None, None) and not holds(0, 4)
-    assert not holds(2, None)
-    line = (0, 1, 0)
-    assert holds(0, None, line) and not holds(None, 5, line)
-    assert not holds(-1, 5, line) and holds(0, 5, line)

@@ -5,7 +5,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.forms.exact_numbers import exp_lower, exp_upper
 from labeldp_verify.forms.randomizers import Segment, WindowRandomizer, check_form
 
 from verifier.tests.analysed import realised_ratio
@@ -45,27 +44,6 @@ def test_the_worst_offset_is_found(randomizer):
     check_form(randomizer)
     expected = brute_force_ratio(randomizer)
     assert realised_ratio(randomizer) == expected
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(
-    st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6),
-    st.integers(2, 3000),
-)
-def test_randomized_response_is_private_and_spends_nearly_all(epsilon, m):
-    r = response([float(i) for i in range(m)], [0, m - 1], epsilon)
-    ratio = realised_ratio(r)
-    assert ratio <= exp_lower(epsilon)
-    # One more unit in the window than e^ε allows is what rounding may cost.
-    base = r.base[0]
-    assert Fraction(base - 1 + r.window + m, base - 1) > exp_upper(epsilon) or base == 1
-    assert r.base_total + r.extra_total < 2**63
-
-
-@pytest.mark.parametrize("bits", [1, 2, 3])
-def test_words_too_small_for_the_outputs_are_refused(bits):
-    with pytest.raises(ValueError, match="outputs do not fit"):
-        response([float(i) for i in range(9)], range(9), Fraction(1), bits)
 
 
 def test_malformed_integers_are_refused():

@@ -80,14 +80,6 @@ def test_word_by_word(word_bits):
         assert items_of(table, np.zeros(len(words), np.int64), words).tolist() == drawn
 
 
-def test_every_item_keeps_the_lowest_word_of_its_own_column():
-    generator = random.Random(3)
-    for _ in range(50):
-        weights = composition(generator, 2**20, generator.randint(1, 70))
-        entries = alias_entries(weights, 20)
-        assert [sample(entries, j) for j in range(len(weights))] == list(range(len(weights)))
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.integers(1, 5), st.integers(0, 60), st.data())
 def test_tables_that_nobody_dealt_are_counted_exactly(c, more, data):
@@ -98,14 +90,6 @@ def test_tables_that_nobody_dealt_are_counted_exactly(c, more, data):
     got = column_sums(np.array([entries], dtype=np.uint64), word_bits)[0]
     assert sum(got) == 2**word_bits
     assert +Counter(dict(enumerate(got))) == +counted(entries, word_bits)
-
-
-def test_one_item_may_have_all_the_words_of_a_table_with_several_columns():
-    entries = np.full((1, 8), 5, dtype=np.uint64)
-    entries[0, :5] = 5  # columns 0 … 4 hold one own word each, as 0 … 4 are below 5
-    assert column_sums(entries, 64)[0] == [1, 1, 1, 1, 1, 2**64 - 5, 0, 0]
-    alone = np.array([[0, 0]], dtype=np.uint64)
-    assert column_sums(alone, 64)[0] == [2**64, 0]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import (
-    CategoricalDomain,
     IntegerDomain,
     RealDomain,
     WindowRandomizer,
@@ -15,7 +14,6 @@ from labeldp_verify.forms import (
 from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import BucketGrid, choose_grid, grid_entries
 
-from verifier.tests.analysed import realised_ratio
 from verifier.tests.files import all_words, file_of, run
 from verifier.tests.integers import plain_counts, response, top_k
 
@@ -26,38 +24,6 @@ def assert_exact(model, randomizer, labels):
         dtype = object if isinstance(label, str) else type(label)
         got = run(model, np.full(len(words), label, dtype=dtype), words)
         assert Counter(got) == plain_counts(randomizer, row)
-
-
-@pytest.mark.parametrize("epsilon", ["1/2", "3", "6"])
-def test_randomized_response_on_text(epsilon):
-    values = ("alpha", "β", "gamma ray", "delta")
-    domain = CategoricalDomain(values, "β")
-    randomizer = response(values, range(4), Fraction(epsilon), 12)
-    model = file_of(domain, randomizer, Fraction(epsilon), loss="zero_one")
-    assert check_bytes(model).ok
-    assert_exact(model, randomizer, values)
-
-
-def test_two_grids_and_one_grid_agree():
-    domain = IntegerDomain(0, 4)
-    randomizer = response([float(i) for i in range(5)], range(5), Fraction(7), 14)
-    chosen = choose_grid(randomizer)
-    narrow = BucketGrid(1, 6)
-    assert not narrow.is_single
-    for grid in (chosen, narrow, BucketGrid(0, 0)):
-        model = file_of(domain, randomizer, Fraction(7), grid=grid, loss="zero_one")
-        assert check_bytes(model).ok
-        assert_exact(model, randomizer, range(5))
-
-
-def test_a_constant_randomizer_spends_nothing():
-    randomizer = response([0.5], [0] * 3, Fraction(1), 8)
-    assert realised_ratio(randomizer) == 1
-    model = file_of(IntegerDomain(0, 2), randomizer, Fraction(1), loss="squared")
-    report = check_bytes(model)
-    assert report.ok
-    assert report.certificate.privacy.epsilon_label_bound == 0
-    assert_exact(model, randomizer, range(3))
 
 
 def test_unbiased_rounding_keeps_the_mean():

@@ -3,7 +3,6 @@
 Tables and additive noise; for noise, every pair of words.
 """
 
-import json
 import random
 from collections import Counter
 from fractions import Fraction
@@ -16,7 +15,6 @@ from labeldp_verify.decode import read_form, read_model
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.randomizers import check_table
 from labeldp_verify.graph import write_model
-from labeldp_verify.graph.alias_table import alias_entries
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
@@ -162,41 +160,3 @@ def test_the_reference_evaluator_agrees(domain, outputs, word_bits):
     reference = ReferenceEvaluator(model, new_ops=[GatherElements])
     expected = reference.run(None, {"label": labels, "entropy": words})[0]
     assert run(model, labels, words) == expected.tolist()
-
-
-@pytest.mark.parametrize("width", [1, 3])
-def test_another_number_of_words_is_an_error(width):
-    domain = IntegerDomain(0, 2)
-    model = write_model(domain, random_additive(random.Random(1), 3, 1, 2, 8), {})
-    with pytest.raises(Exception, match=r"(?i)dimension|shape|rank"):
-        run(model, np.zeros(4, np.int64), np.zeros((4, width), np.uint64))
-    with pytest.raises(Exception, match=r"(?i)dimension|shape|rank"):
-        run(model, np.zeros(4, np.int64), np.zeros((5, 2), np.uint64))
-    assert run(model, np.zeros(0, np.int64), np.zeros((0, 2), np.uint64)) == []
-
-
-@pytest.mark.parametrize(("domain", "outputs"), CASES)
-@pytest.mark.parametrize("word_bits", [7, 40, 64])
-def test_the_vectors_in_the_file_hold_and_straddle_bit_31(domain, outputs, word_bits):
-    if isinstance(outputs, float):
-        origin = float(domain.min)
-        r = random_additive(random.Random(4), 5, 2, 3, word_bits, origin, outputs / 2)
-        tables = [alias_entries(weights, word_bits) for weights in (r.blocks, *r.shapes)]
-    else:
-        r = random_table(random.Random(4), domain.size, outputs, word_bits)
-        tables = [alias_entries(row, word_bits) for row in r.counts]
-    model = write_model(domain, r, {})
-    metadata = {p.key: p.value for p in onnx.load_from_string(model).metadata_props}
-    vectors = json.loads(metadata["labeldp.self_test"])
-    kind = int if isinstance(domain, IntegerDomain) else float
-    labels = np.array([kind(text) for text in vectors["labels"]])
-    words = np.array([[int(word, 16) for word in row] for row in vectors["words"]], np.uint64)
-    got = run(model, labels, words[:, 0] if words.shape[1] == 1 else words)
-    assert got == [float(text) for text in vectors["outputs"]]
-    assert len(labels) < 2000
-    if word_bits == 64:
-        for column in range(r.words_per_label):
-            table = tables[0] if column == 0 else tables[1]
-            near = [(w, table[w % len(table)]) for w in words[:, column].tolist()]
-            assert any(w >> 32 == entry >> 32 and (w ^ entry) >> 31 == 1 for w, entry in near)
-            assert any(w <= entry < w + len(table) for w, entry in near)

@@ -7,29 +7,24 @@ import numpy as np
 import onnxruntime
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.decode import read_certificate, read_domain, read_form, read_groups, read_model
 from labeldp_verify.forms import (
-    CategoricalDomain,
     GroupedWindows,
     Groups,
     IntegerDomain,
-    RealDomain,
     WindowRandomizer,
     check_groups,
 )
-from labeldp_verify.forms.joint import output_values
 from labeldp_verify.forms.randomizers import Segment
-from labeldp_verify.graph import BucketGrid, choose_grid, tables_digest
+from labeldp_verify.graph import tables_digest
 
 from verifier.tests.analysed import realised_ratio
-from verifier.tests.files import DOMAIN, assert_exact, file_of, group_array, run, session_of
+from verifier.tests.files import DOMAIN, assert_exact, file_of, group_array, run
 from verifier.tests.integers import (
     composition,
     grouped,
     plain_counts,
     response,
     some_windows,
-    top_k,
 )
 
 UNLISTED = {int: (-(2**63), 2**63 - 1, -1, 3, 2**31, 2**32), str: ("", "A", "e\u0301", "other")}
@@ -44,90 +39,6 @@ def test_every_word_of_every_label_in_every_group(values):
     assert check_bytes(model).ok
     unlisted = [v for v in UNLISTED[type(values[0])] if v not in values]
     assert_exact(model, randomizer, range(10, 14), unlisted)
-
-
-def test_all_grids_agree():
-    randomizer = grouped()
-    lines = randomizer.lines
-    far = lines.base_total + sum(segment.length for segment in randomizer.windows[0].extra)
-    for grid in (
-        choose_grid(lines),
-        BucketGrid(0, 0),
-        BucketGrid(3, 4),
-        BucketGrid(0, 5),
-        BucketGrid(2, 4, 3, far),
-    ):
-        model = file_of(DOMAIN, randomizer, grid=grid)
-        assert check_bytes(model).ok
-        assert_exact(model, randomizer, range(10, 14), [0])
-
-
-@pytest.mark.parametrize(
-    "domain",
-    [
-        IntegerDomain(0, 3),
-        IntegerDomain(-2, 1, 0),
-        RealDomain(0.1, 0.7, 4),
-        RealDomain(0.1, 0.7, 4, "unbiased"),
-        CategoricalDomain(("a", "b", "", "d"), "b"),
-        CategoricalDomain((7, -20, 0, 2**60), -20),
-    ],
-)
-@pytest.mark.parametrize("bits", [1, 12, 50])
-def test_every_kind_of_domain_and_size_of_word(domain, bits):
-    values, epsilon = output_values(domain), Fraction(3)
-    coarse = bits == 1  # one bit: a constant is all there is
-    windows = [
-        response(values[:1], [0] * 4, epsilon, bits),
-        *(
-            [response(values[-1:], [0] * 4, epsilon, bits)]
-            if coarse
-            else [
-                response(values, range(4), epsilon, bits),
-                top_k(values, [0, 2], epsilon, bits),
-            ]
-        ),
-    ]
-    randomizer = GroupedWindows(
-        Groups.of(tuple(f"g{i}" for i in range(len(windows) - 1))), tuple(windows)
-    )
-    loss = "zero_one" if isinstance(domain, CategoricalDomain) else "absolute"
-    model = file_of(domain, randomizer, epsilon, loss)
-    assert check_bytes(model).ok
-    if bits == 12 and not isinstance(domain, RealDomain):
-        labels = domain.labels()
-        labels = [int(y) if isinstance(domain, IntegerDomain) else y for y in labels]
-        assert_exact(model, randomizer, labels, ["?"])
-
-
-def test_a_batch_that_mixes_groups_is_what_each_group_alone_gives():
-    generator = np.random.default_rng(5)
-    randomizer = grouped(("x", "y", "z"), word_bits=40)
-    model = file_of(DOMAIN, randomizer)
-    n = 5000
-    words = generator.integers(0, 2**64, n, np.uint64)
-    labels = generator.integers(5, 20, n)
-    groups = np.array(["x", "y", "z", "?", ""], dtype=object)[generator.integers(0, 5, n)]
-    together = np.array(run(model, labels, words, groups))
-    for value in set(groups.tolist()):
-        here = groups == value
-        alone = run(model, labels[here], words[here], groups[here])
-        assert together[here].tolist() == alone
-
-
-def test_onnxruntime_gives_the_same_without_its_optimisations():
-    randomizer = grouped((5, 6, 2**62), word_bits=52)
-    model = file_of(DOMAIN, randomizer)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    plain = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    generator = np.random.default_rng(1)
-    feed = {
-        "label": generator.integers(8, 16, 20_000),
-        "entropy": generator.integers(0, 2**64, 20_000, np.uint64),
-        "group": np.array([5, 6, 2**62, 0, -(2**63)])[generator.integers(0, 5, 20_000)],
-    }
-    assert np.array_equal(plain.run(None, feed)[0], session_of(model).run(None, feed)[0])
 
 
 @pytest.mark.parametrize("values", [(7, -2, 5), (0, 1, 2), ("a", "b", "c")])
@@ -149,19 +60,6 @@ def test_one_group_or_word_is_never_shared_by_several_labels(values):
     for sizes in [(6, 6, 1), (1, 1, 6), (6, 1, 6), (1, 6, 6), (1, 6, 1), (6, 6, 5), (6, 6, 0)]:
         with pytest.raises(Exception, match=r"[Ss]hape"):
             attempt(*sizes)
-
-
-def test_the_file_is_a_function_of_its_integers():
-    model = file_of(DOMAIN, grouped())
-    assert file_of(DOMAIN, grouped()) == model
-    proto = read_model(model)
-    certificate = read_certificate(proto)
-    domain = read_domain(certificate.label.domain)
-    groups = read_groups(certificate)
-    form = read_form(certificate.form, proto, model, domain, groups)
-    assert form.randomizer == grouped()
-    assert domain == DOMAIN
-    assert form.rebuild(domain, certificate.to_json()) == model
 
 
 def test_the_digest_tells_groups_tables_and_their_order_apart():
@@ -191,24 +89,6 @@ def test_a_table_without_a_window_and_one_whose_first_offset_is_not_0():
     assert check_bytes(model).ok
     assert plain_counts(nothing, 0) == plain_counts(nothing, 1)
     assert_exact(model, randomizer, [1, 2], [5])
-
-
-def test_tables_of_words_of_different_sizes():
-    sizes = (10, 13, 11, 12)
-    windows = tuple(some_windows(bits)[i] for i, bits in enumerate(sizes))
-    for values in [(0, 1, 2), (5, 3, -4), ("a", "b", "c")]:
-        randomizer = GroupedWindows(Groups.of(values), windows)
-        for grid in (None, BucketGrid(0, 3)):
-            model = file_of(DOMAIN, randomizer, grid=grid)
-            report = check_bytes(model)
-            assert report.ok, report.checks
-            assert "words of (10 … 13) bits" in report.checks[2].detail
-            assert_exact(
-                model,
-                randomizer,
-                range(10, 14),
-                [row[0] for row in randomizer.groups.unlisted()[:2]],
-            )
 
 
 @pytest.mark.parametrize("sizes", [range(2, 18), range(24, 40), range(42, 58)])

@@ -17,7 +17,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.randomizers import Segment
 
-from verifier.tests.files import all_words, certificate_of, file_of, session_of
+from verifier.tests.files import all_words, file_of, session_of
 from verifier.tests.integers import plain_counts
 
 LABEL = JointDomain.of([IntegerDomain(0, 1), CategoricalDomain(("a", "b"), "a")])
@@ -55,22 +55,3 @@ def test_every_word_of_every_label_in_every_group(loss, losses):
             got = Counter(zip(*(part.tolist() for part in session.run(None, feed)), strict=True))
             wanted = plain_counts(RANDOMIZER.windows[table], row)
             assert got == {LABEL.combination(o): n for o, n in wanted.items() if n}
-
-
-def test_losses_of_columns_are_weighted_with_the_sizes():
-    stated = certificate_of(
-        file_of(LABEL, RANDOMIZER, 3, "sum", columns=COLUMNS, losses=LOSSES, sizes=[3, 1, 0])
-    )
-    weights = [[1 + (i * y) % 5 for y in range(4)] for i in range(3)]
-    found = [Fraction(0), Fraction(0)]
-    for table, size in ((0, 3), (1, 1)):
-        for row in range(4):
-            share = Fraction(weights[table][row], sum(weights[table])) * Fraction(size, 4)
-            for output, n in plain_counts(RANDOMIZER.windows[table], row).items():
-                places = zip(LABEL.places_of(row), LABEL.places_of(output), strict=True)
-                for column, (one, other) in enumerate(places):
-                    found[column] += share * Fraction(n, 2**BITS) * (one != other)
-    columns = [column["noisy_label_loss"] for column in stated["joint"]["columns"]]
-    assert columns == [float(loss) for loss in found]
-    total = found[0] + Fraction(5, 2) * found[1]
-    assert stated["exact"]["noisy_label_loss"] == str(total)

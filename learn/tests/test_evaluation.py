@@ -153,24 +153,6 @@ def test_fewer_than_ten_rows_or_persons_have_no_interval():
             assert math.isfinite(found[0].error) == (count == 10) == (found[0].low > -math.inf)
 
 
-def test_groups_have_their_own_metrics_and_persons_wider_intervals():
-    true, one, _ = two_models(6000, 0)
-    private = PrivateLabels(BINARY, drawn(BINARY, true))
-    by = np.where(np.arange(6000) < 2000, "a", "b")
-    found = evaluate(private, {"m": one}, ["accuracy"], by=by)
-    assert [(m.group, m.rows) for m in found] == [(None, 6000), ("a", 2000), ("b", 4000)]
-    assert np.isclose(found[0].value, (found[1].value + 2 * found[2].value) / 3, atol=1e-6)
-    repeated = np.repeat(np.arange(1500), 4)
-    same = PrivateLabels(BINARY, np.repeat(drawn(BINARY, true[:1500]), 4))
-    alone, with_persons = (
-        evaluate(same, {"m": np.repeat(one[:1500], 4)}, ["accuracy"], persons=p)[0].error
-        for p in (None, repeated)
-    )
-    assert with_persons == pytest.approx(2 * alone, rel=0.01)
-    lonely = evaluate(same, {"m": np.repeat(one[:1500], 4)}, ["accuracy"], persons=np.zeros(6000))
-    assert lonely[0].error == math.inf
-
-
 def test_persons_without_rows_in_a_group_are_none_of_it():
     """They counted as persons without an error: the interval of one person had no width."""
     true, one, _ = two_models(600, 0)
@@ -218,16 +200,6 @@ def test_groups_and_persons_are_one_column_of_all_rows(column):
     for name in ("by", "persons"):
         with pytest.raises(PrivateLabelError, match="600 rows"):
             evaluate(private, {"m": one}, ["accuracy"], **{name: column})
-
-
-def test_tables_of_groups_have_estimates_of_their_own():
-    artifact = open_artifact(GROUPS)
-    columns, labels = frame(artifact, 3000), np.arange(3000) % artifact.label.size
-    tables = tables_of(artifact.groups, columns, 3000)
-    private = PrivateLabels(artifact, drawn(artifact, labels, tables=tables), columns)
-    numbers = np.array(list(artifact.label.listed))[labels]
-    (found,) = evaluate(private, {"m": np.zeros(3000)}, ["squared error"])
-    assert abs(found.value - np.mean(numbers**2)) < 5 * found.error
 
 
 def test_calibration_follows_the_true_means():

@@ -9,13 +9,12 @@ import random
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.audits.audit import AuditClaim, audit, choose_labels
 from labeldp_compile.audits.cells import Reference, choose_cells, told_from_zero
 from labeldp_compile.audits.randomizer import ArtifactTarget, FunctionTarget, parse_labels
-from labeldp_compile.cli import main
+from tests.cli.test_cli import labeldp
 from tests.fixtures import planted
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.random_specs import random_spec
@@ -24,10 +23,6 @@ RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
 SOFT = RESPONSE.replace("min: 0, max: 9", f"min: 0, max: {planted.K - 1}").replace(
     "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
 )
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def write(directory, text):

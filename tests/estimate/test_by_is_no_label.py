@@ -3,18 +3,13 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from labeldp_compile.cli import main
-from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec
+from tests.cli.test_cli import labeldp as run
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import DOMAIN, file_of
 from verifier.tests.integers import grouped
 
 RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -59,33 +54,6 @@ def test_nor_in_parts_of_csv_whose_manifest_names_the_private_column(tmp_path):
     found = run("estimate", path, parts)
     assert found.exit_code == 2 and "the private ones are in 'private'" in found.stderr
     assert run("estimate", path, parts, "--column", "private").exit_code == 0
-
-
-def test_private_labels_may(added):
-    path, kept = added
-    replaced = kept.with_name("replaced.parquet")
-    table = kept.with_name("in.parquet")
-    assert run("randomize", path, table, "-o", replaced).exit_code == 0
-    assert run("estimate", path, replaced, "--by", "y").exit_code == 0
-
-
-def test_so_may_another_private_column_of_the_label(tmp_path):
-    path, kept = tmp_path / "x.onnx", tmp_path / "kept.parquet"
-    artifact = compile_text(joint_spec())
-    path.write_bytes(artifact.model)
-    names = artifact.certificate.label_columns
-    columns = ["no", "yes"] * 200, [-1, 2] * 200, [7, -3] * 200
-    rows = pa.table(dict(zip(names, columns, strict=True)))
-    pq.write_table(rows, tmp_path / "in.parquet")
-    done = run("randomize", path, tmp_path / "in.parquet", "-o", kept)
-    assert done.exit_code == 0, done.output
-    assert run("estimate", path, kept, "--by", names[0]).exit_code == 0
-    done = run("randomize", path, tmp_path / "in.parquet", "-o", kept, "--add", "p", "--overwrite")
-    assert done.exit_code == 0, done.output
-    columns = [text for name in names for text in ("--column", f"p_{name}")]
-    for name in names:
-        found = run("estimate", path, kept, *columns, "--by", name)
-        assert found.exit_code == 2 and f"{name!r} is the label" in found.stderr
 
 
 @pytest.mark.parametrize("command", ["estimate", "randomize"])

@@ -6,20 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_runtime import Randomizer
 
-from labeldp_compile.cli import main
+from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.specs import spec
 
 TEXT_SPEC = spec(values=["red", "green", "blue"], epsilon="3.0", name="words")
 RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response").replace("1.0", "3.0")
 N = 4000
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def artifact(directory, text=RESPONSE):

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_learn.estimation import HARDLY, Estimation, GroupCounts
 from labeldp_learn.estimators import LinearEstimators, OutputCounts, UnbiasedMean
 from labeldp_runtime import Randomizer
@@ -17,17 +16,13 @@ from labeldp_verify.forms import GroupedWindows, Groups
 from scipy.stats import binom
 
 from labeldp_compile import estimate
-from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
+from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import DOMAIN, file_of
 
 RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
 WORDS = "can hardly be private labels of this artifact"
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -67,34 +62,6 @@ def test_true_labels_are_named_and_private_ones_are_not(artifact, tmp_path, kind
     done = labeldp("estimate", artifact, private, *more)
     assert done.exit_code == 0 and done.stderr == ""
     assert estimate(artifact, private).warnings == []
-
-
-def test_the_note_on_private_columns_is_read(artifact, tmp_path):
-    """Where this artifact made another column, the labels' own is refused; where others did, it is
-    said."""
-    table, written = tmp_path / "true.parquet", tmp_path / "private.parquet"
-    other = tmp_path / "other.onnx"
-    other.write_bytes(compile_text(INTEGER_SPEC).model)
-    # Even labels: every estimate from them is possible.
-    pq.write_table(pa.table({"y": np.arange(5_000) % 10}), table)
-    done = labeldp("randomize", other, table, "-o", written, "--add", "y\x1b[2J")
-    assert done.exit_code == 0, done.output
-    done = labeldp("estimate", artifact, written)
-    assert done.exit_code == 0
-    (line,) = done.stderr.splitlines()
-    assert line.endswith("the file marks 'y\\x1b[2J' as private, but not 'y'")
-    assert WORDS not in line
-    done = labeldp("estimate", other, written)
-    assert done.exit_code == 2 and not done.stdout
-    (line,) = done.stderr.splitlines()
-    assert line.endswith("may hold true ones: the private ones are in 'y\\x1b[2J'")
-    assert labeldp("estimate", other, written, "--column", "y\x1b[2J").stderr == ""
-    assert labeldp("estimate", artifact, table).stderr == ""  # no note, and possible
-    pq.write_table(pa.table({"y": true_labels()}), table)
-    again = labeldp("randomize", other, table, "-o", written, "--add", "p", "--overwrite")
-    assert again.exit_code == 0, again.output
-    (line,) = labeldp("estimate", artifact, written).stderr.splitlines()
-    assert WORDS in line and line.endswith("; the file marks 'p' as private, but not 'y'")
 
 
 @pytest.mark.slow

@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from labeldp_compile.cli import main
 from labeldp_compile.evaluate import noisy_sums as mechanism
 from labeldp_compile.evaluate import release
 from labeldp_compile.evaluate.noisy_sums import (
@@ -25,6 +23,7 @@ from labeldp_compile.evaluate.noisy_sums import (
     noisy_sums,
     steps,
 )
+from tests.cli.test_cli import labeldp
 from tests.evaluate.test_command import BINARY, NUMBERS
 from tests.fixtures.compiled import compile_text
 
@@ -131,10 +130,6 @@ def test_losses_are_within_their_bounds_for_any_prediction():
 # The command
 
 
-def labeldp(*words):
-    return CliRunner().invoke(main, [*map(str, words)])
-
-
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """A spec and an artifact of two classes, a table of true labels, predictions, and a ledger."""
@@ -193,20 +188,6 @@ def test_metrics_of_true_labels_are_within_the_noise(files, source, labels):
     difference = by_name["accuracy", "one − other"]
     assert difference["high"] - difference["low"] < 2 * (measured["high"] - measured["low"]) + 1
     assert Fraction(found["exact"]["scale"]) == Fraction(found["exact"]["sensitivity"]) * 2
-
-
-def test_intervals_hold_the_metric_of_these_rows(files):
-    """Accuracy at a large ε, where the margin is small, in 40 releases; 95% are promised each."""
-    right = pq.read_table(files / "true.parquet")["y"].to_numpy(zero_copy_only=False) == "yes"
-    one = pq.read_table(files / "models.parquet")["one"].to_numpy()
-    truth, held = np.mean((one > 0.5) == right), 0
-    for _ in range(40):
-        found = release.release_tables(
-            files / "x.onnx", files / "models.parquet", files / "true.parquet", ["one"],
-            ["accuracy"], epsilon=Fraction(2),
-        ).measured[0]  # fmt: skip
-        held += found.low <= truth <= found.high
-    assert held >= 26  # fewer has a chance below 10^-8
 
 
 def test_what_is_shown_is_no_narrower_than_the_interval(files):
@@ -316,26 +297,15 @@ def test_no_message_depends_on_a_label(files):
     ("more", "given", "says"),
     [
         (("--metric", "AUC"), {}, "no mean over rows with a declared bound"),
-        (("--metric", "squared error"), {}, "there are log loss, accuracy"),
-        (("--model", "label", "--metric", "log loss"), {}, "there are accuracy"),
         (("--by", "who"), {}, "leave out --by"),
-        (("--difference", "0.1"), {}, "leave out --by"),
-        (("--plot", "x.svg"), {}, "leave out --by"),
         (("--person", "y"), {}, "is the label"),
         (("--person", "Y "), {}, "is the label"),
-        (("--person", "nobody"), {}, "nobody"),
         (("--model", "y"), {"models": "true.parquet"}, "'y' is the label, and no prediction"),
         (("--model", "y"), {"models": "true.csv", "labels": "true.csv"}, "'y' is the label"),
         (("--person", "y", "--column", "again"), {}, "is the label"),
         (("--release", "0"), {}, "--release: must be above 0"),
-        (("--release", "x"), {}, "--release"),
         (("--least-probability", "1"), {}, "above 0 and below 1"),
-        (("--ledger", "x.ledger"), {}, "belong together"),
-        (("--column", "z"), {}, "z"),
-        ((), {"labels": "models.parquet"}, "'y'"),
-        ((), {"models": "true.parquet"}, "'one'"),
         (("--model", "one"), {"source": "numbers.yaml"}, "integer domain"),
-        (("--data-set", "x"), {}, "belong together"),
     ],
 )
 def test_bad_input_is_one_clear_error_before_anything_is_spent(files, more, given, says):
@@ -366,23 +336,3 @@ def test_a_table_that_changes_after_the_spending_is_said_to_have_spent(files, mo
     assert entries(files) == (["ledger", "budget", "spend"], 0.5)
     result = released(files)
     assert result.exit_code == 2 and "changed while it was read\n" in result.stderr
-
-
-def test_the_ledger_option_needs_a_release(files):
-    result = labeldp(
-        *("evaluate", files / "x.onnx", files / "models.parquet", files / "true.parquet"),
-        *("--ledger", files / "x.ledger", "--data-set", "a", "--data-version", "1"),
-    )
-    assert result.exit_code == 2 and "--release" in result.stderr
-
-
-def test_too_many_numbers_are_refused_before_they_are_computed(files):
-    values = ", ".join(f"c{i}" for i in range(400))
-    spec = BINARY.replace('"no", "yes"', values).replace('default: "no"', "default: c0")
-    (files / "many.yaml").write_text(spec, encoding="utf-8")
-    models = {f"m{i}": np.roll(["c1", "c2"] * 200, i % 2) for i in range(2)}
-    models |= {f"n{i}": ["c1"] * i + ["c2"] * (400 - i) for i in range(1, 20)}
-    pq.write_table(pa.table(models), files / "many.parquet")
-    names = [word for name in models for word in ("--model", name)]
-    result = released(files, *names, source="many.yaml", models="many.parquet")
-    assert result.exit_code == 2 and "too many for one release" in result.stderr

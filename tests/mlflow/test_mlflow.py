@@ -10,7 +10,6 @@ import pytest
 from labeldp_runtime import Key, Randomizer
 
 from tests.golden.write import HERE
-from verifier.tests.files import rebuilt
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build/mlflow/bin/python"
@@ -120,23 +119,6 @@ def test_a_keyed_model_without_its_key_is_not_loaded(folder):
     done = run("-c", code, folder / "keyed")
     assert done.returncode == 1
     assert "set LABELDP_KEY" in done.stderr
-
-
-def test_what_is_refused(folder, tmp_path):
-    forged = tmp_path / "x.onnx"
-    forged.write_bytes(rebuilt(PLAIN.read_bytes(), lambda stated: stated.update(outputs=3)))
-    cases = [
-        (1, [forged, "-o", tmp_path / "out"]),
-        (2, [PLAIN, "-o", folder / "plain"]),
-        (2, [PLAIN, "-o", tmp_path / "out", "--context", "x"]),
-        (2, [PLAIN, "-o", tmp_path / "out", "--id-column", COLUMN]),
-        (2, [tmp_path / "no.onnx", "-o", tmp_path / "out"]),
-    ]
-    for code, arguments in cases:
-        done = labeldp("export", "--to", "mlflow", *arguments)
-        assert done.returncode == code, (arguments, done.stderr)
-        assert not (tmp_path / "out").exists()
-    assert {path.name for path in tmp_path.iterdir()} == {"x.onnx"}
 
 
 def test_an_artifact_with_a_rule_about_rows_needs_to_be_told_that_they_are_prepared(folder, found):

@@ -11,7 +11,6 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
@@ -21,10 +20,10 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from labeldp_compile.cli import main
 from labeldp_compile.report.approval import Responsible, approval_path
 from labeldp_compile.report.decision import BeliefBar, delta_in_words, of_run
 from labeldp_compile.report.page import RunFindings, run_page
+from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
@@ -40,10 +39,6 @@ WORDS = {
     "by": "A. Officer",
 }
 FIELDS = [field.name for field in fields(Responsible)]
-
-
-def labeldp(*words):
-    return CliRunner().invoke(main, [*map(str, words)])
 
 
 def first_screen(page):

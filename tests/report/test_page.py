@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from jinja2 import ChoiceLoader, DictLoader
 from labeldp_verify.printable import printable
 
-from labeldp_compile.cli import main
 from labeldp_compile.page import document
 from labeldp_compile.page.document import DARK, LIGHT
+from tests.cli.test_cli import labeldp
 from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader
 
@@ -30,10 +29,6 @@ ORDER = [
     "composition",
     "spec",
 ]
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("name", list(SPECS))

@@ -1,7 +1,6 @@
 """Names, labels and columns that look like SQL change nothing but themselves."""
 
 import re
-import sqlite3
 
 import duckdb
 import pytest
@@ -171,29 +170,3 @@ def test_values_of_any_type_are_read_in_sqlite_as_objects_are_in_python():
         map(repr, wrong)
     )
     database.close()
-
-
-NUMBERS = [
-    0.0,
-    -0.0,
-    1.0,
-    0.1,
-    -0.1,
-    1 / 3,
-    5e-324,
-    2.2250738585072014e-308,
-    1e308,
-    -1e-300,
-    2.0**60,
-]
-
-
-@pytest.mark.parametrize("value", NUMBERS)
-def test_numbers_are_exact(value):
-    engines = {
-        "duckdb": lambda e: duckdb.sql(f"SELECT {e}").fetchall()[0][0],
-        "sqlite": lambda e: sqlite3.connect(":memory:").execute(f"SELECT {e}").fetchone()[0],
-    }
-    for name, run in engines.items():
-        found = run(DIALECTS[name].number(value))
-        assert type(found) is float and found == value

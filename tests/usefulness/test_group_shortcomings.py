@@ -94,14 +94,3 @@ def test_weights_are_not_looked_for_without_end(monkeypatch, limit):
     calls.clear()
     assert texts(of(windows)) == []
     assert len(calls) == 2
-
-
-def test_single_labels_that_are_hardly_nearer_than_a_constant():
-    found = of([bins(epsilon=Fraction(1, 100)), bins(epsilon=Fraction(1, 100))])
-    lines = [one for one in found.shortcomings if one.kind == "like_a_constant"]
-    (alone,) = [one for one in found.table(0).shortcomings if one.kind == "like_a_constant"]
-    assert lines[0].text == f"group 'g0': {alone.text}" and lines[0].for_labels_only
-    assert len(lines) == 2  # each has a prior of its own
-    many = of([bins(epsilon=Fraction(i, 100)) for i in range(1, 8)])
-    lines = [one.text for one in many.shortcomings if one.kind == "like_a_constant"]
-    assert "single private labels are hardly closer" in lines[0] and len(lines) <= 4

@@ -6,19 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_verify import check_bytes, check_file
 from labeldp_verify.forms import CategoricalDomain, TableRandomizer
 from labeldp_verify.usefulness.shortcomings import relevant
 
-from labeldp_compile.cli import main
+from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.specs import spec
 from verifier.tests.files import file_of
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 def rare(goal):

@@ -4,10 +4,9 @@ import shutil
 import subprocess
 
 import pytest
-from click.testing import CliRunner
 from labeldp_runtime import Key, KeyFileError
 
-from labeldp_compile.cli import main
+from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC
 
 
@@ -33,10 +32,6 @@ def spec(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text(INTEGER_SPEC)
     return path
-
-
-def labeldp(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
@@ -117,30 +112,6 @@ def test_unusable_keys_are_found_before_anything_is_spent(spec, keys, tmp_path, 
     result = labeldp("compile", spec, "-o", tmp_path / "out", "--sign", keys / key)
     assert result.exit_code == 2 and message in result.output
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("key", "signature", "message"),
-    [
-        ("key.pem", "s", "not a public key"),
-        ("rsa-public.pem", "s", "neither an Ed25519 key"),
-        ("public.pem", "missing", "cannot be read"),
-        ("missing.pem", "s", "cannot be read"),
-    ],
-)
-def test_unusable_public_keys_and_signatures(spec, keys, tmp_path, key, signature, message):
-    labeldp("compile", spec, "-o", tmp_path)
-    (tmp_path / "s").write_bytes(b"x" * 64)
-    result = labeldp(
-        *("verify", tmp_path / "example.onnx", "--public-key", keys / key),
-        *("--signature", tmp_path / signature),
-    )
-    assert result.exit_code == 2 and message in result.output
-
-
-def test_a_signature_needs_a_key(spec, tmp_path):
-    labeldp("compile", spec, "-o", tmp_path)
-    assert labeldp("verify", tmp_path / "example.onnx", "--signature", "s").exit_code == 2
 
 
 @pytest.mark.parametrize("signature", [b"", b"x" * 63, b"x" * 64, b"x" * 65])

@@ -51,16 +51,6 @@ def one(connection, query):
     return connection.execute(query).fetchall()[0]
 
 
-def test_a_filter_on_the_result_keeps_the_rows_that_it_shows(fresh):
-    connection, counting = fresh
-    for outer in ("v > 4", "v > 4 AND i >= 0", "v BETWEEN 5 AND 9", "v IN (5, 6, 7, 8, 9)"):
-        counting.rows = 0
-        low, n = one(
-            connection, f"SELECT min(v), count(*) FROM (SELECT i, p(y) AS v FROM t) WHERE {outer}"
-        )
-        assert low > 4 and 0.3 * ROWS < n < 0.7 * ROWS and counting.rows == ROWS
-
-
 def test_two_mentions_do_not_share_words(fresh):
     connection, counting = fresh
     (same,) = one(connection, "SELECT count(*) FILTER (a = b) FROM (SELECT p(y) a, p(y) b FROM t)")
@@ -114,21 +104,6 @@ def test_repeated_text_is_not_drawn_once_an_entry(connection, tmp_path):
     assert len(rows) == 3 and sum(n for _, n in rows) == ROWS
 
 
-@WARNED
-def test_numbers_of_every_type_and_nulls_get_labels(connection):
-    register(connection, "r", Randomizer(RESPONSE))
-    values = [
-        *("3::TINYINT", "3::UBIGINT", "170141183460469231731687303715884105727::HUGEINT"),
-        *("2.5::DECIMAL(9, 2)", "'nan'::FLOAT", "'-inf'::DOUBLE", "NULL", "true::TINYINT"),
-    ]
-    for value in values:
-        (private,) = one(connection, f"SELECT r({value})")
-        assert private in range(10)
-    for column in ("s", "true", "DATE '2024-01-01'"):
-        with pytest.raises(duckdb.BinderException, match="No function matches"):
-            connection.execute(f"SELECT r({column}) FROM t")
-
-
 def test_with_a_key_every_query_gives_the_same_labels(keyed):
     connection, randomizer = keyed
     ids = np.arange(ROWS)
@@ -142,22 +117,6 @@ def test_with_a_key_every_query_gives_the_same_labels(keyed):
     register(connection, "k1", randomizer, id_type="BIGINT", version=1)
     (same,) = one(connection, "SELECT count(*) FILTER (k(y, i) = k1(y, i)) FROM t")
     assert same < 0.3 * ROWS
-
-
-def test_ids_of_every_type(connection):
-    randomizer = Randomizer(RESPONSE, key=KEY, context="y")
-    kinds = {
-        "BIGINT": ("i", np.arange(ROWS)),
-        "UBIGINT": ("i::UBIGINT + 9223372036854775808", np.arange(ROWS, dtype="u8") + 2**63),
-        "VARCHAR": ("name", [f"row {i}" for i in range(ROWS)]),
-        "BLOB": ("name::BLOB", [f"row {i}".encode() for i in range(ROWS)]),
-    }
-    for kind, (column, ids) in kinds.items():
-        register(connection, f"k_{kind}", randomizer, id_type=kind)
-        got = connection.execute(f"SELECT k_{kind}(y, {column}) v FROM t ORDER BY i").fetchnumpy()
-        assert np.array_equal(got["v"], randomizer(np.arange(ROWS) % 10, ids=ids))
-    with pytest.raises(duckdb.BinderException, match="No function matches"):
-        connection.execute("SELECT k_VARCHAR(y, i) FROM t")
 
 
 def test_repeated_and_null_ids_are_refused(keyed):
@@ -176,19 +135,6 @@ def test_repeated_and_null_ids_are_refused(keyed):
         refuse_duplicates(connection.sql("SELECT NULLIF(i, 9) AS i FROM t"), "i")
 
 
-def test_misuse_is_refused(connection):
-    fresh, keyed = (
-        Randomizer(RESPONSE),
-        Randomizer(RESPONSE, key=KEY, context="y"),
-    )
-    for options in ({"id_type": "BIGINT"}, {"version": 1}):
-        with pytest.raises(IdError, match="need a key"):
-            register(connection, "f", fresh, **options)
-    for kind in (None, "UUID", "DOUBLE"):
-        with pytest.raises(IdError, match="give id_type="):
-            register(connection, "f", keyed, id_type=kind)
-
-
 @pytest.fixture
 def pairs(connection):
     """Labels of two columns, in more rows than one vector has, and the same as a mapping."""
@@ -200,27 +146,6 @@ def pairs(connection):
     columns = connection.execute("SELECT c, v, i FROM pairs ORDER BY i").fetchall()
     texts, values, ids = map(list, zip(*columns, strict=True))
     return connection, {"converted": texts, "value": values}, ids
-
-
-def test_a_label_of_several_columns_is_a_function_of_them_to_a_struct(pairs):
-    connection, labels, ids = pairs
-    keyed = Randomizer(joint.model("text"), key=KEY, context="pair")
-    register(connection, "k", keyed, id_type="BIGINT")
-    expected = keyed(labels, ids=ids)
-    query = "SELECT p.* FROM (SELECT i, k(c, v, i) AS p FROM pairs) ORDER BY i"
-    assert connection.sql(query).columns == ["converted", "value"]
-    got = connection.execute(query).fetchnumpy()
-    assert got["converted"].tolist() == expected["converted"].tolist()
-    assert got["value"].tolist() == expected["value"].tolist()
-    some = "SELECT i, p.converted FROM (SELECT i, k(c, v, i) AS p FROM pairs) WHERE p.value > 2"
-    got = connection.execute(some + " ORDER BY i").fetchall()
-    rows = zip(ids, expected["converted"], expected["value"], strict=True)
-    assert got == [(i, text) for i, text, value in rows if value > 2]
-    constant = connection.execute("SELECT k('yes', 3, i) FROM pairs ORDER BY i").fetchall()
-    alone = keyed({"converted": ["yes"] * len(ids), "value": [3] * len(ids)}, ids=ids)
-    rows = zip(alone["converted"], alone["value"], strict=True)
-    assert [tuple(row[0].values()) for row in constant] == list(rows)
-    assert connection.execute("SELECT k(c, v, i) FROM pairs WHERE i < 0").fetchall() == []
 
 
 ONCE = [

@@ -8,16 +8,13 @@ import pytest
 from labeldp_runtime import (
     DuplicateIdError,
     GroupError,
-    IdError,
     Key,
-    LabelError,
     Randomizer,
     ReplayWarning,
 )
 from labeldp_runtime.engines.polars import randomize
 
 from runtime.tests import group_files as groups
-from runtime.tests import joint_files as joint
 from runtime.tests.engines.helpers import RESPONSE
 from runtime.tests.helpers import Counting
 
@@ -107,16 +104,6 @@ def test_a_frame_that_a_query_uses_twice_is_drawn_once(engine):
     assert len(high) + len(low) == ROWS == counting.rows
 
 
-@WARNED
-@ENGINES
-def test_files_are_streamed(engine, tmp_path):
-    FRAME.write_parquet(tmp_path / "in.parquet", row_group_size=4000)
-    lazy = randomize(pl.scan_parquet(tmp_path / "in.parquet"), "y", FRESH, add_as="p")
-    lazy.filter(pl.col("p") > 4).sink_parquet(tmp_path / "out.parquet", engine=engine)
-    out = pl.read_parquet(tmp_path / "out.parquet")
-    assert (out["p"] > 4).all() and 0.3 * ROWS < len(out) < 0.7 * ROWS
-
-
 @ENGINES
 def test_ids_that_come_twice_are_found_in_the_whole_frame(engine):
     twice = pl.concat([FRAME, FRAME.tail(1)])
@@ -127,43 +114,11 @@ def test_ids_that_come_twice_are_found_in_the_whole_frame(engine):
         lazy.collect(engine=engine)
 
 
-def test_misuse_is_refused():
-    with pytest.raises(IdError, match="need a key"):
-        randomize(FRAME, "y", FRESH, ids="id")
-    with pytest.raises(IdError, match="need a key"):
-        randomize(FRAME, "y", FRESH, version=1)
-    with pytest.raises(IdError, match="give ids="):
-        randomize(FRAME, "y", KEYED)
-    with pytest.raises(IdError, match="no column 'no'"):
-        randomize(FRAME, "y", KEYED, ids="no")
-    with pytest.raises(IdError, match="both the label and its id"):
-        randomize(FRAME, "y", KEYED, ids="y")
-    with pytest.raises(LabelError, match="no column 'z'"):
-        randomize(FRAME, "z", FRESH)
-    with pytest.raises(LabelError, match="'id' already"):
-        randomize(FRAME, "y", FRESH, add_as="id")
-    with pytest.raises(TypeError, match="expected a DataFrame or LazyFrame, got Series"):
-        randomize(FRAME["y"], "y", FRESH)
-
-
 GROUP_TYPES = {"age": pl.Float64, "work": pl.String, "code": pl.Int64}
 GROUP_FRAME = pl.DataFrame(groups.ROWS, GROUP_TYPES, orient="row").with_columns(
     pl.int_range(pl.len()).alias("id"), (10 + pl.int_range(pl.len()) % 4).alias("y")
 )
 NAMED = Randomizer(groups.named())
-
-
-@WARNED
-@ENGINES
-def test_each_row_meets_the_table_of_its_group(engine):
-    wanted = groups.tables(groups.ROWS)
-    private = randomize(GROUP_FRAME, "y", NAMED)
-    assert private["y"].to_list() == wanted and private.drop("y").equals(GROUP_FRAME.drop("y"))
-    lazy = randomize(GROUP_FRAME.lazy(), "y", NAMED, add_as="p")
-    assert lazy.collect(engine=engine)["p"].to_list() == wanted
-    renamed = GROUP_FRAME.rename({"age": "a.b", "work": "age"}).drop("id")
-    given = {"age": "a.b", "work": "age"}
-    assert randomize(renamed, "y", NAMED, group_columns=given)["y"].to_list() == wanted
 
 
 @WARNED
@@ -189,109 +144,3 @@ def test_the_artifacts_own_label_is_no_group_of_another():
         randomize(frame, "z", NAMED, group_columns={"code": "y"})
     with pytest.raises(GroupError, match="is the label, which cannot be its own group"):
         randomize(frame, "y", NAMED, group_columns={"code": "z"})  # the same memory
-
-
-def test_an_artifact_without_groups_takes_none():
-    with pytest.raises(GroupError, match="it takes no groups"):
-        randomize(FRAME, "y", FRESH, group_columns={"age": "three"})
-
-
-JOINT_FRAME = pl.DataFrame(
-    {
-        "id": range(600),
-        "value": [0, 4, None, 99, 2, 3] * 100,
-        "z": ["z"] * 600,
-        "converted": ["né", "yes", None, "x", "yes", "ne\u0301"] * 100,
-    }
-)
-
-
-def of_pairs(name):
-    return Randomizer(joint.model(name), key=Key(bytes(32)), context="pair")
-
-
-@ENGINES
-@pytest.mark.parametrize("lazy", [False, True])
-def test_each_label_column_gives_way_to_its_private_one(engine, lazy):
-    given = JOINT_FRAME.lazy() if lazy else JOINT_FRAME
-    keyed = of_pairs("text")
-    expected = keyed(JOINT_FRAME, ids=JOINT_FRAME["id"])
-    private = randomize(given, keyed.label_columns, keyed, ids="id").lazy().collect(engine=engine)
-    assert private.schema == {**JOINT_FRAME.schema, "value": pl.Float64}
-    assert private.columns == JOINT_FRAME.columns
-    for name in ("converted", "value"):
-        assert private[name].equals(expected[name])
-    names = {"value": "v", "converted": "c"}
-    added = randomize(given, ["value", "converted"], keyed, ids="id", add_as=names)
-    added = added.lazy().collect(engine=engine)
-    assert added.drop("c", "v").equals(JOINT_FRAME) and added.columns[-2:] == ["c", "v"]
-    assert added["c"].equals(expected["converted"]) and added["v"].equals(expected["value"])
-    # Other names, and a label column in the place of the other.
-    swapped = JOINT_FRAME.rename({"converted": "value", "value": "a.b"})
-    given = swapped.lazy() if lazy else swapped
-    sources = {"converted": "value", "value": "a.b"}
-    private = randomize(given, sources, keyed, ids="id").lazy().collect(engine=engine)
-    assert private.columns == swapped.columns and private["value"].equals(expected["converted"])
-    assert private["a.b"].equals(expected["value"])
-
-
-@ENGINES
-@pytest.mark.parametrize("lazy", [False, True])
-def test_the_number_of_a_set_takes_the_place_of_all_label_columns(engine, lazy):
-    given = JOINT_FRAME.lazy() if lazy else JOINT_FRAME
-    keyed = of_pairs("sets")
-    expected = keyed(JOINT_FRAME, ids=JOINT_FRAME["id"])
-    private = randomize(given, keyed.label_columns, keyed, ids="id").lazy().collect(engine=engine)
-    assert private.columns == ["id", "z", "private_label"]
-    assert private["private_label"].equals(expected) and private["private_label"].dtype == pl.Int64
-    added = randomize(given, keyed.label_columns, keyed, ids="id", add_as="p")
-    added = added.lazy().collect(engine=engine)
-    assert added["p"].equals(expected) and added.drop("p").equals(JOINT_FRAME)
-
-
-@WARNED
-@pytest.mark.parametrize(
-    ("name", "column", "options", "message"),
-    [
-        ("text", "value", {}, "has several columns: give"),
-        ("text", ["value"], {}, "label columns .*, each once"),
-        ("text", ["value", "converted", "value"], {}, "each once"),
-        ("text", {"value": "value", "other": "converted"}, {}, "each once"),
-        ("text", {"value": "value", "converted": "value"}, {}, "cannot be the same column"),
-        ("text", {"value": "value", "converted": "c"}, {}, "no column 'c'"),
-        ("text", ["value", "converted"], {"add_as": "p"}, "a name for each private column"),
-        ("text", ["value", "converted"], {"add_as": {"value": "p"}}, "a name for each"),
-        (
-            "text",
-            ["value", "converted"],
-            {"add_as": {"value": "p", "converted": "p"}},
-            "cannot have the same name",
-        ),
-        (
-            "text",
-            ["value", "converted"],
-            {"add_as": {"value": "p", "converted": "z"}},
-            "a column 'z' already",
-        ),
-        ("sets", ["value", "converted"], {"add_as": {"value": "p"}}, "is one column"),
-        ("sets", ["value", "converted"], {"add_as": "value"}, "a column 'value' already"),
-    ],
-)
-def test_what_are_no_label_columns_is_refused_at_once(name, column, options, message):
-    for frame in (JOINT_FRAME, JOINT_FRAME.lazy()):
-        with pytest.raises(LabelError, match=message):
-            randomize(frame, column, Randomizer(joint.model(name)), **options)
-
-
-def test_several_columns_meet_the_rules_of_ids_and_of_single_labels():
-    keyed = of_pairs("text")
-    with pytest.raises(IdError, match="both the label and its id"):
-        randomize(JOINT_FRAME, keyed.label_columns, keyed, ids="value")
-    with pytest.raises(LabelError, match="'private_label' already"):
-        taken = JOINT_FRAME.with_columns(private_label=1)
-        randomize(taken, keyed.label_columns, of_pairs("sets"), ids="id")
-    for column in (["y"], {"y": "y"}):
-        with pytest.raises(LabelError, match="is one column: give its name"):
-            randomize(FRAME, column, FRESH)
-    with pytest.raises(LabelError, match="is one column: give its name"):
-        randomize(FRAME, "y", FRESH, add_as={"y": "p"})

@@ -2,14 +2,17 @@
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 from labeldp_verify import Budget, Report, check_file, read_artifact
 from labeldp_verify.budget import enforced, naming
-from labeldp_verify.command import VERBOSE, limits_of, verify_files
+from labeldp_verify.command import VERBOSE, verify_files
 from labeldp_verify.console.attestation import attestation
+from labeldp_verify.limits import LIMITS, Limits
 from labeldp_verify.printable import json_text
 from labeldp_verify.strict import read_whole
 
@@ -17,7 +20,6 @@ from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import (
     PATH,
     SignatureFiles,
-    Whole,
     budget_option,
     json_option,
     overwrite_option,
@@ -29,27 +31,23 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import require_output, write_text
 
 
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An option for each limit of the verifier."""
+    for name, limit in reversed(LIMITS.items()):
+        option = click.option(
+            f"--{name.replace('_', '-')}",
+            metavar=limit.metavar,
+            help=f"{limit.help[0].upper()}{limit.help[1:]}.",
+        )
+        command = option(command)
+    return command
+
+
 @command("verify", "labeldp verify build/doctor-visits.onnx --spec specs/doctor-visits.yaml")
 @click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE...")
 @click.option("--spec", type=PATH, help="Also check that FILE was made from this spec.")
 @signature_options
-@click.option("--max-epsilon", metavar="E", help="Fail if a label may spend more (proved).")
-@click.option(
-    "--max-total-epsilon",
-    metavar="E",
-    help="Fail if a label that was also counted for the prior may spend more in total (declared).",
-)
-@click.option(
-    "--max-epsilon-per-person",
-    metavar="E",
-    help="Fail if a person with all labels, and the prior, may spend more, or if FILE does not say "
-    "how many labels a person has (declared).",
-)
-@click.option("--name", help="Fail if FILE has another name (declared).")
-@click.option(
-    "--min-outputs", type=Whole(0), metavar="M", help="Fail if FILE has fewer outputs (proved)."
-)
-@click.option("--max-bias", metavar="B", help="Fail if a label is off by more on average (proved).")
+@limit_options
 @click.option(
     "--attest",
     type=PATH,
@@ -71,18 +69,13 @@ def verify_command(
     files: tuple[Path, ...],
     spec: Path | None,
     signing: SignatureFiles,
-    max_epsilon: str | None,
-    max_total_epsilon: str | None,
-    max_epsilon_per_person: str | None,
-    name: str | None,
-    min_outputs: int | None,
-    max_bias: str | None,
     attest: Path | None,
     attest_key: Path | None,
     overwrite: bool,
     verbose: bool,
     as_json: bool,
     budget: Budget,
+    **limited: str | None,
 ) -> None:
     """Check every provable claim of an artifact from FILE alone.
 
@@ -101,9 +94,7 @@ def verify_command(
         inputs = [*files, spec, signing.signature, signing.public_key, attest_key]
         require_output(attest, *inputs, overwrite=overwrite)
     time = "" if attest is None else _now()
-    limits = limits_of(
-        max_epsilon, name, min_outputs, max_bias, max_total_epsilon, max_epsilon_per_person
-    )
+    limits = Limits.read(limited)
 
     def verify(file: Path) -> Report:
         signed, agreement = signing.signed(file), None

@@ -68,12 +68,12 @@ def test_fewer_labels_without_a_composition_are_another_claim(artifact):
 )
 def test_a_limit_for_a_person(artifact, most, fits):
     limits = Limits(max_epsilon_per_person=Fraction(most))
-    exceeded = limits.exceeded(artifact.certificate, artifact.artifact.label)
+    exceeded = limits.exceeded(artifact.certificate, artifact.artifact)
     assert bool(exceeded) != fits
 
 
 def test_a_file_that_says_nothing_of_a_person_is_not_within_such_a_limit():
     found = compile_text(orders())
     limits = Limits(max_epsilon_per_person=Fraction(60))
-    (line,) = limits.exceeded(found.certificate, found.artifact.label)
+    (line,) = limits.exceeded(found.certificate, found.artifact)
     assert "does not say how many labels a person has" in line

@@ -4,7 +4,6 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,10 +11,9 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.console.interrupts import EXIT_CODE
 from labeldp_verify.console.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.errors import InputError
-from labeldp_verify.limits import Limits, number
+from labeldp_verify.limits import LIMITS, Limits
 from labeldp_verify.opening import check_file
 from labeldp_verify.printable import json_text, one_line, rendered
-from labeldp_verify.strict import read_whole
 
 
 class _Parser(argparse.ArgumentParser):
@@ -45,13 +43,6 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def _whole(text: str) -> int:
-    try:
-        return read_whole(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
-
-
 VERBOSE = "also print every check, and all proved and declared fields"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--public-key": {
@@ -70,24 +61,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "SECONDS,BYTES",
         "help": f"time and memory for verifying FILE, as in 60,8GB (default: {DEFAULT_BUDGET})",
     },
-    "--max-epsilon": {"metavar": "E", "help": "fail if a label may spend more (proved)"},
-    "--max-total-epsilon": {
-        "metavar": "E",
-        "help": "fail if a label that the prior was also counted from may spend more in total "
-        "(declared)",
+    **{
+        f"--{name.replace('_', '-')}": {"metavar": limit.metavar, "help": limit.help}
+        for name, limit in LIMITS.items()
     },
-    "--max-epsilon-per-person": {
-        "metavar": "E",
-        "help": "fail if a person with all labels, and the prior, may spend more, or if the file "
-        "does not say how many labels a person has (declared)",
-    },
-    "--name": {"help": "fail if the file has another name (declared)"},
-    "--min-outputs": {
-        "metavar": "M",
-        "type": _whole,
-        "help": "fail if there are fewer outputs (proved)",
-    },
-    "--max-bias": {"metavar": "B", "help": "fail if a label is off by more on average (proved)"},
 }
 
 
@@ -119,14 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _verify_all(options: argparse.Namespace) -> int:
     budget = DEFAULT_BUDGET if options.budget is None else Budget.parse(options.budget)
-    limits = limits_of(
-        options.max_epsilon,
-        options.name,
-        options.min_outputs,
-        options.max_bias,
-        options.max_total_epsilon,
-        options.max_epsilon_per_person,
-    )
+    limits = Limits.read({name: getattr(options, name) for name in LIMITS})
 
     def verify(file: Path) -> Report:
         signed = None
@@ -146,30 +116,6 @@ def _verify_all(options: argparse.Namespace) -> int:
         say_json=lambda document: print(json_text(document)),  # noqa: T201
         complain=lambda error: print(f"labeldp-verify: {error}", file=sys.stderr),  # noqa: T201
     )
-
-
-def limits_of(
-    max_epsilon: str | None,
-    name: str | None,
-    min_outputs: int | None,
-    max_bias: str | None,
-    max_total_epsilon: str | None = None,
-    max_epsilon_per_person: str | None = None,
-) -> Limits | None:
-    """The limits of a command line, None if there are none; InputError for a wrong number."""
-
-    def exact(option: str, text: str | None) -> Fraction | None:
-        return None if text is None else number(option, text)
-
-    limits = Limits(
-        max_epsilon=exact("--max-epsilon", max_epsilon),
-        name=name,
-        min_outputs=min_outputs,
-        max_bias=exact("--max-bias", max_bias),
-        max_total_epsilon=exact("--max-total-epsilon", max_total_epsilon),
-        max_epsilon_per_person=exact("--max-epsilon-per-person", max_epsilon_per_person),
-    )
-    return limits if limits.any else None
 
 
 def verify_files(

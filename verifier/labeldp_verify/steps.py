@@ -244,6 +244,6 @@ class Verification:
 
     def _check_limits(self) -> str:  # 17
         assert self.limits is not None
-        exceeded = self.limits.exceeded(self.certificate, self.domain)
+        exceeded = self.limits.exceeded(self.certificate, self.integers)
         demand(not exceeded, "; ".join(exceeded))
         return "all limits hold"

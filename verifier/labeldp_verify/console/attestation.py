@@ -85,10 +85,8 @@ def _policy(
     """
     policy: dict[str, Any] = {}
     checked = {check.name for check in report.checks}
-    asked = vars(limits) if limits is not None and LIMITS in checked else {}
-    for limit, value in asked.items():
-        if value is not None:
-            policy[limit] = one_line(str(value))
+    if limits is not None and LIMITS in checked:
+        policy = {name: one_line(str(value)) for name, value in limits.items()}
     if "spec" in checked:
         policy["spec"] = {"digest": {"sha256": certificate.digests.spec}}
     if signed is not None and "signature" in checked:

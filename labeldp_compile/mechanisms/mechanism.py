@@ -162,7 +162,7 @@ class DualBound:
 class RadiusBound:
     """Radii [n] at some labels, the knots [n]: a bound on the loss of every ε-DP randomizer.
 
-    They replace the dual values if there are very many labels (``analysis/radii.py``).
+    They replace the dual values if there are very many labels (``radii_of`` of the verifier).
     """
 
     knots: Sequence[int]

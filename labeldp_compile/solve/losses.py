@@ -20,7 +20,8 @@ DistanceLoss = Literal["squared", "absolute"]
 def loss_of(loss: Loss, outputs: Floats, labels: Floats | float) -> Floats:
     """ℓ(v, y) of outputs v and labels y that broadcast.
 
-    It is ½(v − y)², |v − y|, 1[v ≠ y] or v − y·log v, where 0·log 0 = 0.
+    It is ½(v − y)², |v − y|, 1[v ≠ y] or v − y·log v, where 0·log 0 = 0. Raises ValueError for any
+    other loss.
     """
     if loss == "poisson":
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -28,7 +29,11 @@ def loss_of(loss: Loss, outputs: Floats, labels: Floats | float) -> Floats:
     distance = np.abs(outputs - labels)
     if loss == "squared":
         return np.asarray(0.5 * distance**2)
-    return distance if loss == "absolute" else np.asarray(distance > 0, np.float64)
+    if loss == "absolute":
+        return distance
+    if loss == "zero_one":
+        return np.asarray(distance > 0, np.float64)
+    raise ValueError(f"there is no loss {loss!r} of a single column")
 
 
 def squared_divergence(label: Floats, mean: Floats) -> Floats:

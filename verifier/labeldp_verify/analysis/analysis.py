@@ -107,7 +107,7 @@ class Analysis(ABC, Generic[R]):
         """Bounds [n] of E[ℓ(ŷ, labels[j])] in the row rows[j], for ``rows`` and ``labels`` [n].
 
         ``squared`` ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ, ``zero_one`` 1[ŷ ≠ y].
-        Raises ValueError where the loss is infinite.
+        Raises ValueError where the loss is infinite, and for any other loss.
         """
         if loss == "zero_one":
             both = self._zero_one(rows, labels)
@@ -115,8 +115,10 @@ class Analysis(ABC, Generic[R]):
             return self._poisson(rows, ExactNumbers.of(labels))
         elif loss == "squared":
             both = self._squared(rows, ExactNumbers.of(labels))
-        else:
+        elif loss == "absolute":
             both = self._absolute(rows, ExactNumbers.of(labels))
+        else:
+            raise ValueError(f"there is no loss {loss!r} of a single column")
         return both, both
 
     def _squared(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:

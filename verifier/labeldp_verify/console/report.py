@@ -28,7 +28,7 @@ from labeldp_verify.steps import LIMITS
 # for.
 #
 # Each number says whether it is proved, declared, or computed under an assumption. The lists of
-# checks and fields are in the long answer (``report.py``).
+# checks and fields are in the long answer (``Report.in_words``).
 
 
 _NAME_COLUMNS = 40

@@ -50,7 +50,7 @@ def load_spec(path: FilePath) -> Spec:
 
 
 def plan(path: FilePath) -> Plan:
-    """What compiling a spec file would spend, solve and write; reads no label.
+    """The plan of a spec file: what compiling would spend, solve and write; reads no label.
 
     Args:
         path: a YAML file. Paths in it are relative to its folder.

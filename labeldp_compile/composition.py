@@ -68,7 +68,7 @@ _STEPS_UP = 10
 
 
 class Composition:
-    """What a user spends on all labels together; ``parts`` say how many labels use which file."""
+    """The ε of a user's labels together; ``parts`` say how many labels use which file."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         """Each part has the probability ratio of its integers, and 1 … 10,000 labels."""
@@ -116,7 +116,7 @@ class Composition:
 
     @cached_property
     def exact(self) -> Composed:
-        """The same composition in integers, as ``verify`` computes it."""
+        """The composition in integers, as ``verify`` computes it."""
         return compose_parts(self.parts)
 
 

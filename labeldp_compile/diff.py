@@ -116,7 +116,7 @@ _SHOWN = 6
 
 
 def diff_artifacts(old: Artifact, new: Artifact) -> Differences:
-    """What differs between two artifacts."""
+    """The differences between two artifacts."""
     changes = list(_changes(old, new))
     digests = [one.certificate.digests.tables for one in (old, new)]
     changes += _texts("integers", [digest[:16] for digest in digests], _AGAIN)
@@ -252,9 +252,9 @@ _MORE = (
     *("privacy.epsilon", "privacy.labels_per_user", "privacy.labels_per_person"),
     *("privacy.split.prior", "privacy.split.label"),
 )
-"""What breaks the promise if it grows, or is no longer stated."""
+"""Fields that break the promise if they grow, or are no longer stated."""
 _BOOKED = ("privacy.ledger", "prior.data_set", "prior.data_version")
-"""What a ledger knows a prior by."""
+"""Fields by which a ledger knows a prior."""
 _NOT_IN_THE_INTEGERS = (
     *("version", "name", "goal", "privacy.labels_per_user", "privacy.person_column"),
     *_BOOKED,
@@ -262,7 +262,7 @@ _NOT_IN_THE_INTEGERS = (
 
 
 def diff_specs(old: Spec, new: Spec) -> Differences:
-    """What differs between two specs."""
+    """The differences between two specs."""
     a, b = (dict(_flat(spec.model_dump(exclude_none=True))) for spec in (old, new))
     keys = [*a, *(key for key in b if key not in a)]
     differing = [key for key in keys if a.get(key) != b.get(key)]

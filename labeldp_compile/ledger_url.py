@@ -101,7 +101,7 @@ class Url:
         )
 
     def in_schema(self, schema: str) -> Url:
-        """The same server, another schema."""
+        """This server with another schema."""
         name = re.sub(r"[?&]schema=[a-z0-9_]*$", "", self.name)
         if schema != DEFAULT_SCHEMA:
             name += f"{'&' if '?' in name else '?'}schema={schema}"

@@ -28,7 +28,7 @@ _OTHERS, OTHERS_WRITE = 0o077, 0o022
 
 @dataclass(frozen=True, repr=False)
 class OwnFile:
-    """What was found under a name; ``data`` is empty unless it is a file."""
+    """The content of a name; ``data`` is empty unless it is a file."""
 
     data: bytes
     status: os.stat_result

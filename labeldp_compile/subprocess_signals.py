@@ -1,4 +1,4 @@
-"""What must hold while a child process is started."""
+"""Signals while a child process is started."""
 
 import signal
 import sys

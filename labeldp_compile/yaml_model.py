@@ -97,7 +97,7 @@ def _reason(error: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> str:
 
 
 def _example(path: KeyPath, given: Any, model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    """What to write instead of a value that is not a mapping; a known kind is completed."""
+    """The mapping to write instead of another value; a known kind is completed."""
     models = _models(_annotation(model, loc))
     kinds = {tag: part for part in models for tag in _tags(part)}
     name = _meant(given, list(kinds)) if isinstance(given, str) else None

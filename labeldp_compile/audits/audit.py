@@ -169,7 +169,7 @@ _SUPPOSED = ("rows", "independence")  # tests of what the bound on ε supposes
 
 @dataclass(frozen=True)
 class AuditClaim:
-    """What is audited against.
+    """The claims that an audit tests.
 
     Attributes:
         epsilon: ε of a label.
@@ -224,7 +224,7 @@ def qualified(privacy: Finding, others: Sequence[Finding]) -> Finding:
 
 @dataclass(frozen=True)
 class _Audit:
-    """What the tests share."""
+    """The common state of the tests."""
 
     target: AuditTarget
     sampler: Sampler

@@ -1,4 +1,4 @@
-"""What is audited: a function from labels to outputs, in this process and in others.
+"""The audited function from labels to outputs, in this process and in others.
 
 No process may repeat the draws of another: forked children inherit the opened function, and started
 children open it again, as a service does when it restarts.

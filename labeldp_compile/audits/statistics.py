@@ -1,4 +1,4 @@
-"""What counts of outputs prove: a bound on ε, wrong probabilities, rows that are not independent.
+"""Tests of counts of outputs: a bound on ε, wrong probabilities, rows that are not independent.
 
 **ε.** Pr[S | y] ≥ e^ε·Pr[S | y'] for the best pair and set found. Some draws are used to search for
 events, and other, unused draws to bound them. So only the few bounds of the last step share the

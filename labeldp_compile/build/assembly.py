@@ -57,7 +57,7 @@ class Compiled:
 
     @property
     def certificate(self) -> Certificate:
-        """What is claimed of the file."""
+        """The certificate of the file."""
         return self.artifact.certificate
 
     @property

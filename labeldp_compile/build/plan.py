@@ -34,7 +34,7 @@ FORMAT_VERSION = "1.0"
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``compile`` would do with a spec.
+    """The plan of a compile.
 
     ``most_bytes`` is the largest size of the artifact for any prior. ``ledger`` says in words what
     the budget ledger would do; None without one. ``recalls`` is whether it recalls the prior.

@@ -61,7 +61,7 @@ class LeastUse(Strict):
 
 
 class GatePolicy(Strict):
-    """What a company demands before artifacts, runs and ledgers are used."""
+    """The demands of a company before artifacts, runs and ledgers are used."""
 
     version: Literal[1] = Field(description="version of the policy's format")
     name: str | None = Field(None, max_length=200)

@@ -342,7 +342,7 @@ def _period(one: Subject, stated: Any, _: LoadedPolicy) -> Iterator[Verdict]:
 
 
 def _planned(one: Subject, limit: Any, days: int | None) -> Iterator[Verdict]:
-    """What a data set will have spent after a compile; nothing if that spends nothing."""
+    """The ε that a data set will have spent after a compile; nothing if that spends nothing."""
     if one.spends is None:
         return
     name, epsilon, now = one.spends

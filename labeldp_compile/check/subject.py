@@ -1,4 +1,4 @@
-"""What a policy is about: where such things lie, and the facts of each that its rules look at."""
+"""The subjects of a policy: where they lie, and the facts of each that its rules look at."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Spending = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What is known of one thing; None where nothing is.
+    """The known facts of one subject; None where nothing is known.
 
     Attributes:
         kind, name: as in ``Judged``.
@@ -206,7 +206,7 @@ def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spendi
 
 
 def kind_of(path: Path) -> Kind:
-    """What is at a path, by its name and its first bytes; a folder is a run if it looks like one.
+    """The subject at a path, by its name and first bytes; a folder is a run if it looks like one.
 
     A pipe, a socket or a device is never opened.
     """
@@ -237,7 +237,7 @@ def _kind_of_folder(path: Path) -> Kind:
 
 @dataclass
 class FoundSubjects:
-    """What was found below some paths.
+    """The subjects below some paths.
 
     Attributes:
         subjects: artifacts, run folders, ledgers and folders of parts; what was named itself is

@@ -82,7 +82,7 @@ class Judged:
 
 
 def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDGET) -> Judged:
-    """What a policy says about an artifact, a run folder, a ledger or a folder of parts.
+    """The verdicts of a policy on an artifact, a run folder, a ledger or a folder of parts.
 
     ``where`` is a path, or the URL of a ledger. Nothing that is in a file raises an error: what
     cannot be read or verified has one finding, which says why. ``budget`` is for the verification
@@ -104,7 +104,7 @@ def judge(where: Path | str, policy: LoadedPolicy, budget: Budget = DEFAULT_BUDG
 
 
 def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy) -> Judged:
-    """What a policy says about an artifact with these bytes that was verified, with this report."""
+    """The verdicts of a policy on an artifact with these bytes, verified with this report."""
     if report.artifact is None:
         failed = next((one for one in report.checks if not one.ok), None)
         reason = "it was not checked" if failed is None else f"{failed.name}: {failed.detail}"
@@ -118,13 +118,13 @@ def judge_artifact(path: Path, data: bytes, report: Report, policy: LoadedPolicy
 
 
 def judge_plan(plan: Plan, path: Path, policy: LoadedPolicy, entries: Sequence[Entry]) -> Judged:
-    """What a policy says about the plan of a spec; ``entries`` are those of its ledger, if any."""
+    """The verdicts of a policy on a spec's plan; ``entries`` are those of its ledger, if any."""
     subject = of_plan(plan, entries, path.parent, policy.rules)
     return _of(subject, str(path), policy, "compile can do what the spec says")
 
 
 def unverified(kind: Kind, path: str, reason: str, sha256: str = "") -> Judged:
-    """What cannot be verified."""
+    """The verdict on a subject that cannot be verified."""
     return Judged(path, kind, (PolicyFinding("verified", False, "proved", reason),), "", sha256)
 
 
@@ -205,7 +205,7 @@ _LOOKS: dict[Kind, Callable[[str, LoadedPolicy, Budget], Judged]] = {
 
 
 def read_run(path: Path) -> Any:
-    """What the trainer reads of a run folder, whose statement must agree with its config.
+    """The facts that the trainer reads of a run folder, whose statement must agree with its config.
 
     Raises InputError.
     """

@@ -55,7 +55,7 @@ _GONE = {
     "sql": "use labeldp export --to sql FILE",
     "inspect": "use labeldp report FILE",
 }
-"""What to use instead of a command of before the first release."""
+"""The replacements of commands of before the first release."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What all commands share: an error is one message and an exit code; an option is given once."""
+"""The frame of all commands: an error is one message and an exit code; an option is given once."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def compile_command(
 
 
 def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
-    """What is private, and what the labels are good for: at most 14 lines without details.
+    """The promise and the uses of the labels: at most 14 lines without details.
 
     Warnings come on top of them.
     """

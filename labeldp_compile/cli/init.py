@@ -268,7 +268,7 @@ class _Asker:
         choices: tuple[str, ...] = (),
         read: Callable[[str], Any] = str,
     ) -> Any:
-        """What ``read`` returns for the option or the answer; asks again until it accepts one."""
+        """The result of ``read`` for the option or the answer; asks again until it accepts one."""
         answer, kind = self.given[name], click.Choice(choices) if choices else click.STRING
         while answer is None and self.interactive:
             try:

@@ -272,7 +272,7 @@ def _names(contents: Contents) -> list[str]:
 
 
 def _counted(contents: Contents) -> tuple[list[str], list[str]]:
-    """What the numbers count, and what they do not."""
+    """The meaning of the numbers, and what they do not count."""
     if contents.drawn:
         return [*_COUNTED, *_DRAWN], _NOT_COUNTED
     return _COUNTED, [*_PRIORS_ONLY, *_NOT_COUNTED]
@@ -322,7 +322,7 @@ def _in_words(contents: Contents) -> list[str]:
 
 
 def _totals(contents: Contents) -> list[str]:
-    """What labels have spent, too; or that the sums are of priors only."""
+    """The ε that labels have spent, too; or that the sums are of priors only."""
     if not contents.drawn:
         return ["priors only: no private labels are booked (labeldp randomize --ledger)"]
     rows = []

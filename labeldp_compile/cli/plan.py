@@ -96,7 +96,7 @@ def plan_command(
 
 
 def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
-    """What the policy says about the plan, and about the ledger that it would spend from."""
+    """The verdicts of the policy about the plan, and about the ledger that it would spend from."""
     from labeldp_compile.check import judge_plan  # noqa: PLC0415
 
     entries, where = [], plan.spec.privacy.ledger

@@ -465,7 +465,7 @@ def _is_whole(table: Table) -> bool:
 
 
 def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
-    """What a ledger or a folder of parts must know of the draw, before anything is drawn.
+    """The facts that a ledger or a folder of parts needs about a draw, before anything is drawn.
 
     None if nothing lists or books it. Raises InputError unless the draw can be booked.
     """
@@ -661,7 +661,7 @@ def _doubts(request: RandomizeRequest, loaded: _Loaded) -> Iterator[str]:
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:
-    """What a killed run may have spent. Nobody can know whether that run had a key."""
+    """The warning about ε of a killed run. Nobody can know whether that run had a key."""
     cost = (
         "if its labels, ids, key, version and artifact were the same, it drew the same private "
         "labels, and spent nothing more"

@@ -257,7 +257,7 @@ def _best(sweep: Sweep) -> list[str]:
 
 
 def _choice_in_words(choice: Choice, *, verbose: bool) -> list[str]:
-    """What was asked, the chosen mechanism or all of them, and last the answer."""
+    """The question, the chosen mechanism or all of them, and last the answer."""
     spec, epsilon = choice.spec, f"{float(choice.epsilon):g}"
     prior = "private, treated as uniform: no label was read"
     beliefs = [(f"{before:.0%}", percent_at_most(after, 3)) for before, after in choice.beliefs]

@@ -63,7 +63,7 @@ class Aggregates:
 
     @property
     def refused(self) -> dict[str, str]:
-        """What the artifacts do not support: mean, histogram, quantiles → the reason."""
+        """Aggregates that the artifacts do not support: mean, histogram, quantiles → the reason."""
         return self.estimation.refused
 
     def class_labels(self) -> list[list[Any]]:

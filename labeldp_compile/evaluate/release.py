@@ -129,7 +129,7 @@ class Released:
 
 @dataclass(frozen=True)
 class MetricsQuestion(AskedOfLabels):
-    """What decides the noisy sums, apart from the labels."""
+    """The facts that decide the noisy sums, apart from the labels."""
 
     stated: dict[str, Any]
 

@@ -124,12 +124,12 @@ class Contents:
     drawn: dict[str, DrawnLabels]
 
     def totals(self, data_set: str) -> Totals:
-        """What one row, and one person, of a data set have spent."""
+        """The ε that one row, and one person, of a data set have spent."""
         return Totals.of(self.accounts.get(data_set), self.drawn.get(data_set))
 
 
 def read_contents(where: Path | str) -> Contents:
-    """What a ledger holds, even if an entry is one for which other commands refuse the ledger.
+    """The entries of a ledger, even if other commands refuse the ledger for one of them.
 
     Raises BrokenChainError if the chain is not whole.
     """

@@ -1,4 +1,4 @@
-"""What ``randomize`` draws, and the ledger in which it books this before anybody sees it.
+"""The draws of ``randomize``, and the ledger in which it books them before anybody sees them.
 
 A folder of parts has one history: the parts that its ledger has booked, each with its digest. Its
 manifest must list exactly these, so no copy of a folder, and no folder from a backup, goes on

@@ -88,7 +88,7 @@ FIELDS: dict[str, dict[str, str]] = {
 ANSWERS = {"prior": "weights", "release": "sums"}
 """Kinds that answer what an earlier entry spent ε on, and what their noisy numbers are called."""
 OF_PERSON = {"unit": '^"person"$'}
-"""What a spend of ε for all labels of a person has, too."""
+"""Further fields of a spend of ε for all labels of a person."""
 _OPTIONAL = {"budget": {"reason": _TEXT}, "spend": OF_PERSON}
 
 
@@ -269,7 +269,7 @@ def _is_paid(answer: Entry, entries: Sequence[Entry]) -> bool:
 
 @dataclass(frozen=True)
 class AskedOfLabels(ABC):
-    """What is asked of the labels of a column, or of several (``LabelSpec.key``), for an ε."""
+    """The question to the labels of a column, or of several (``LabelSpec.key``), for an ε."""
 
     column: str
     epsilon: Fraction
@@ -286,7 +286,7 @@ class AskedOfLabels(ABC):
 
 @dataclass(frozen=True)
 class Question(AskedOfLabels):
-    """What decides the noisy histogram, apart from the data. The same question has one answer.
+    """The facts that decide the noisy histogram, apart from the data. One question has one answer.
 
     ``epsilon`` is that of a label, or of the ``person`` whose labels together are the unit.
     """

@@ -1,4 +1,4 @@
-"""What a private prior, or a release of metrics, does with the ledger: spend ε before a label is
+"""The account of a private prior, or of a release of metrics: spend ε before a label is
 read, or recall.
 
     1  recall   the same question to the same declared version was answered: nothing is spent

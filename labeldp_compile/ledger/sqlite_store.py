@@ -125,7 +125,7 @@ class SqliteStore(Store):
             connection.close()  # without a commit: a rollback
 
     def free_bytes(self) -> int | None:
-        """What the file's disk has left; raises InputError."""
+        """The free bytes of the file's disk; raises InputError."""
         with readable(self._path):
             return shutil.disk_usage(self._path.absolute().parent).free
 

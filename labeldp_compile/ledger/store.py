@@ -18,7 +18,7 @@ T = TypeVar("T")
 Say = Callable[[str], None]
 SECONDS_TO_WAIT = 120.0  # for other writers; for a server that is away, after ε was spent
 SERVERS = "labeldp_compile.ledger.postgres.store"
-"""What opens a URL; nothing else imports its folder."""
+"""The function that opens a URL; nothing else imports its folder."""
 _COLUMNS = "number, kind, body, previous, hash"
 
 
@@ -103,7 +103,7 @@ class Store(ABC):
 
     @abstractmethod
     def run(self, body: Callable[[LedgerRows], T], *, waiting: Say | None = None) -> T:
-        """What ``body`` gives, called in a transaction that is on the disk when this returns.
+        """The result of ``body``, called in a transaction that is on the disk when this returns.
 
         An exception undoes all of it. If others write at the same time, ``body`` is called again on
         the new contents: it must do nothing but read and add rows. With ``waiting``, a server that

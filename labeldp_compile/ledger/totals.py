@@ -51,7 +51,7 @@ class DataSet:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent; below 0 if the budget was lowered below what was spent."""
+        """The ε that may still be spent; below 0 if the budget was lowered below the spends."""
         return self.budget - self.spent
 
 
@@ -135,7 +135,7 @@ class Totals:
 
 @dataclass
 class DrawnLabels:
-    """What was drawn of a data set.
+    """The draws of a data set.
 
     Attributes:
         rows: private labels, of all outputs.

@@ -1,4 +1,4 @@
-"""What every mechanism provides: its options, its problem and solution, the bytes of its tables.
+"""The interface of mechanisms: their options, problem and solution, and the bytes of their tables.
 
 It also says what it gains from the prior, and what less ε costs it. ``split: auto``
 (``prior/split.py``) compares the two. Shares are of the noisy label loss. The numbers were set by
@@ -117,7 +117,7 @@ def adapted_bytes(labels: int, grid: int, segments: int, room: int) -> int:
 
 @dataclass(frozen=True)
 class Problem:
-    """What a mechanism must build.
+    """The problem that a mechanism must solve.
 
     Attributes:
         domain: of the labels.
@@ -268,7 +268,7 @@ class Mechanism(Strict, ABC):
         return self.build(problem)
 
     def with_fewer_labels(self, labels: int) -> Self:
-        """The same mechanism for ``labels`` labels, for a rehearsal."""
+        """This mechanism for ``labels`` labels, for a rehearsal."""
         return self
 
     @abstractmethod

@@ -141,7 +141,7 @@ class RRTopK(KeepsLikeliest):
         return self.proved(problem, self.keep(problem, self.k))
 
     def with_fewer_labels(self, labels: int) -> Self:
-        """The same with a smaller k, if needed."""
+        """This mechanism with a smaller k, if needed."""
         return self.model_copy(update={"k": min(self.k, labels)})
 
     def layouts(

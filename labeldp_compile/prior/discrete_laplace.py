@@ -60,7 +60,7 @@ def noisy_histogram(counts: NDArray[np.int64], epsilon: Fraction) -> NoisyHistog
 
 
 def seeded_histogram(counts: NDArray[np.int64], epsilon: Fraction, seed: int) -> NoisyHistogram:
-    """The same noise from a seeded generator: for tests, and INSECURE.
+    """Discrete Laplace noise from a seeded generator: for tests, and INSECURE.
 
     A discrete Laplace number is the difference of two geometric ones.
     """

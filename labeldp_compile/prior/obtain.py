@@ -255,7 +255,7 @@ def _accounted(
     observer: Observer,
     account: PriorAccount,
 ) -> Prior:
-    """The same through a ledger, which records ε₁ before a label is read."""
+    """The priors through a ledger, which records ε₁ before a label is read."""
     spec, path = source.spec, source.table.path
     question, (groups, _) = known.question(spec, plan), known.joined(plan)
     answer = account.recall(question)

@@ -1,4 +1,4 @@
-"""What priors spend, and which public groups have their own: decided before a label is read.
+"""The ε of priors, and which public groups have their own: decided before a label is read.
 
 There are two levels: one histogram of all rows, and one for each table of groups. Those of the
 tables compose in parallel, so they spend their ε once: a replaced label moves one unit inside its
@@ -331,7 +331,7 @@ def _in_words(
     left: int,
     least: int,
 ) -> str:
-    """What is spent on the tables; ``filled`` cells have rows, and ``left`` cells no own table."""
+    """The spends of the tables; ``filled`` cells have rows, and ``left`` cells no own table."""
     own = sum(len(table) == 1 for table in tables)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
     parts = [f"{own:,} of {filled:,} groups with rows have their own tables"]

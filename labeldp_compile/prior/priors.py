@@ -84,7 +84,7 @@ class Prior:
         return self.statement.get("rows")
 
     def to_answer(self) -> dict[str, Any]:
-        """What a ledger keeps: one statement; with several tables, it contains the others."""
+        """The statement that a ledger keeps; with several tables, it contains the others."""
         if not self.groups.columns:
             return self.statement
         listed = [{"size": one.size, "prior": one.statement} for one in self.tables]
@@ -130,7 +130,7 @@ class PersonsSeen:
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """What is known before a label is read: the map that was asked for, and its sizes [T + 1].
+    """The facts before a label is read: the map that was asked for, and its sizes [T + 1].
 
     With a bound on the rows of a person, sizes count the rows within it, and ``persons`` all.
 
@@ -148,7 +148,7 @@ class PublicFacts:
 
     @property
     def odd(self) -> list[str]:
-        """What is odd about the sizes, in words: only people know whether groups are public."""
+        """Oddities of the sizes, in words: only people know whether groups are public."""
         return odd_groups(self.asked, self.sizes) if self.asked.columns else []
 
     def joined(self, plan: PriorPlan) -> tuple[Groups, list[int]]:
@@ -236,7 +236,7 @@ def _post_processing(plan: PriorPlan) -> str:
 
 
 def merge_equal_tables(found: Prior) -> Prior:
-    """The same priors, with one table for all cells of equal weights."""
+    """These priors, with one table for all cells of equal weights."""
     keys = [tuple(one.weights) for one in found.tables]
     pooled = keys[-1]
     alike: dict[tuple[int, ...], list[TablePrior]] = {}

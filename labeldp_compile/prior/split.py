@@ -32,7 +32,7 @@ _LEAST_CELLS = 2
 
 @dataclass(frozen=True)
 class PriorPlan:
-    """What is spent on private histograms, and on which.
+    """The ε of private histograms, and which these are.
 
     Attributes:
         epsilon_pooled: for the histogram of all rows; 0 for a uniform prior, which reads no label.

@@ -36,7 +36,7 @@ APPROVED_OF_RUN = ("privacy.json", "run.json")
 
 @dataclass(frozen=True)
 class Responsible:
-    """What the person who approves a file states; texts of at most ``MOST_TEXT`` characters.
+    """The statement of the person who approves a file; texts have at most ``MOST_TEXT`` characters.
 
     ``policy`` names the policy that the file met, with its SHA-256 behind it; None if none was
     applied. ``approved_on`` is a day such as 2026-01-31.
@@ -64,7 +64,7 @@ class Approval:
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """What it says, in the order in which people ask."""
+        """The statement's fields, in the order in which people ask."""
         names = {
             "purpose": "Purpose",
             "owner": "Owner",

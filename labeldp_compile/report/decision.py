@@ -48,7 +48,7 @@ class BeliefBar:
 
     @property
     def width(self) -> float:
-        """The same as a number, for a picture."""
+        """``after`` as a number, for a picture."""
         return float(self.after)
 
 
@@ -213,7 +213,7 @@ def _signed_by(judged: Judged | None) -> str | None:
 
 
 def _total(certificate: Certificate) -> Fraction:
-    """What a value spends at most: the proved bound, and what is declared of the prior."""
+    """The most that a value spends: the proved bound, and the declared ε of the prior."""
     exact = certificate.exact
     return rational(exact.epsilon_label_bound) + rational(exact.epsilon_prior)
 

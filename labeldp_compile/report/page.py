@@ -244,7 +244,7 @@ def _beliefs(decoded: Table) -> dict[str, Any]:
 
 
 def _belief_row(decoded: Table, seen: Seen) -> list[str | Markup]:
-    """What an observer learns from one output: a row of the table."""
+    """The beliefs of an observer of one output: a row of the table."""
     output, likeliest = name(seen.value), name(decoded.domain.listed[seen.likeliest])
     probability, before, after = map(share_data, (seen.probability, seen.before, seen.after))
     ratio = data(seen.ratio)
@@ -321,7 +321,7 @@ _LONG_ROOT = re.compile(r"√([0-9]{1,3}(?:,[0-9]{3}){2,})")  # of a whole numbe
 
 @dataclass(frozen=True)
 class RunFindings:
-    """What was found in a run folder.
+    """The content of a run folder.
 
     Attributes:
         path: of the folder.

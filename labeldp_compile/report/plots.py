@@ -29,7 +29,7 @@ _ALMOST = math.nextafter(1, 0)  # of a belief that is not certain, though the ne
 
 @dataclass(frozen=True)
 class Seen:
-    """What an observer learns from one output.
+    """The beliefs of an observer of one output.
 
     Attributes:
         value: the output.

@@ -75,7 +75,7 @@ class Reach:
         return None
 
     def shares(self, low: float | Fraction, high: float | Fraction) -> list[float]:
-        """The same as parts of all words; empty if they are not enough."""
+        """The shares in words of all words; empty if they are not enough."""
         return [weight / (1 << self.bits) for weight in self.weights(low, high) or ()]
 
     def exact_sums(self, values: Sequence[float], weights: Sequence[float]) -> list[list[float]]:

@@ -141,7 +141,7 @@ _LAST_VERSION = 2**64 - 1
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller asks.
+    """The question of a caller.
 
     Attributes:
         columns: by name, label and group columns [n].

@@ -53,7 +53,7 @@ class Served:
         return drawn if isinstance(drawn, dict) else {self.randomizer.private_columns[0]: drawn}
 
     def described(self) -> dict[str, Any]:
-        """What a caller must know, as JSON."""
+        """The facts that a caller must know, as JSON."""
         stated, drawer = self.artifact.certificate, self.randomizer
         return {
             "name": self.name,

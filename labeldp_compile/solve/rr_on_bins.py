@@ -155,7 +155,7 @@ class WeightedRuns:
         return cuts.halve(wide & (slack >= limit))
 
     def _allowed(self, penalty: float, budget: float, paths: Paths) -> Cuts:
-        """The same blocks without the pairs that no path of weight at most `budget` uses."""
+        """These blocks without the pairs that no path of weight at most `budget` uses."""
         cuts, size = self.cuts, self._end.size
         remaining = np.full(size, np.inf)
         remaining[-1] = 0.0

@@ -118,7 +118,7 @@ def spec_disagreements(
 
 
 def _unit(certificate: Certificate) -> dict[str, Any]:
-    """What is claimed of the unit of ε: a label or a person, and how many labels one has."""
+    """The claimed unit of ε: a label or a person, and how many labels one has."""
     person, composition = certificate.person, certificate.composition
     if person is not None:
         return {
@@ -198,7 +198,7 @@ def _column(in_spec: Any, where: str, wanted: dict[str, Any], domain: dict[str, 
 
 
 def _domain(in_spec: Any, domain: dict[str, Any]) -> dict[str, Any]:
-    """What the spec must say of a domain."""
+    """The domain that the spec must state."""
     values = domain.get("values")
     if domain["kind"] != "grid":
         listed = None if values is None else [str(value) for value in values]

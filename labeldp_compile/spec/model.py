@@ -248,7 +248,7 @@ class UniformPrior(Strict):
 
 
 Goal = Literal["training", "labels"]
-"""What private labels are for: a model that learns from many, or a person who reads each."""
+"""The use of private labels: a model that learns from many, or a person who reads each."""
 
 
 class Auto(Strict):
@@ -325,7 +325,7 @@ class Spec(Strict):
         return self._auto_reason
 
     def with_mechanism(self, mechanism: Mechanism, auto_reason: str | None = None) -> Self:
-        """The same spec with another mechanism."""
+        """This spec with another mechanism."""
         spec = self.model_copy(update={"mechanism": mechanism})
         spec._auto_reason = auto_reason
         return spec

@@ -122,7 +122,7 @@ class Sweep:
 
     @property
     def estimated(self) -> str:
-        """What the margin of error is about: a share (classes) or a mean (numbers)."""
+        """The estimate that the margin of error is of: a share (classes) or a mean (numbers)."""
         return "share" if self.spec.has_classes else "mean"
 
     @property
@@ -172,7 +172,7 @@ class Sweep:
         return "; ".join(_IN_SHORT[kind] for kind in kinds)
 
     def notes(self) -> list[str]:
-        """What the table's columns and marks mean."""
+        """The meaning of the table's columns and marks."""
         is_share, assumed = self.estimated == "share", PRIORS[self.taken]
         of_which = "the least certain category" if is_share else "the mean"
         best = "least noisy label loss"

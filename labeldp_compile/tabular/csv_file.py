@@ -113,7 +113,7 @@ class TextSource:
 
     @contextmanager
     def open_head(self) -> Iterator[TextStream]:
-        """The same, for the header; what is put back is read by ``open_rows``."""
+        """The open file for the header; rows that are put back are read by ``open_rows``."""
         if is_stream(self.path):
             self._stream = TextStream(sys.stdin.buffer, self)
             yield self._stream
@@ -321,7 +321,7 @@ def empty_is_null(cells: pa.Array) -> pa.Array:
 
 
 def _no_text(source: TextSource) -> str:
-    """What is wrong with bytes, and what to do."""
+    """The fault of bytes that are no text, and its remedy."""
     if source.encoding != UTF8:
         return f"bytes that are not in {source.encoding}: give the encoding of the file"
     return (

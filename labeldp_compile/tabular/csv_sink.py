@@ -173,7 +173,7 @@ class EditedCsv:
 
 
 def _as_utf8(cells: Cells, csv: CsvFile) -> Cells:
-    """The same; bytes of a true label that is kept, and are no UTF-8, become U+FFFD."""
+    """The cells; bytes of a true label that is kept, and are no UTF-8, become U+FFFD."""
     try:
         cells.text.decode()
     except UnicodeDecodeError:

@@ -36,7 +36,7 @@ _ENCODINGS = {UTF8, "ascii", *_ISO, *_WINDOWS, "koi8-r", "koi8-u", "mac-roman"}
 
 @dataclass(frozen=True)
 class TextForm:
-    """What a text table does not state itself.
+    """The facts that a text table does not state itself.
 
     Attributes:
         delimiter: one ASCII character; None: a tab in .tsv, a comma elsewhere.
@@ -127,7 +127,7 @@ class Format:
 
 
 def format_of(path: Path, *, stream: bool = False) -> Format | None:
-    """What the name says; None for a name that says nothing. With ``stream``, ``-`` is CSV."""
+    """The format by a file's name; None without a known ending. With ``stream``, ``-`` is CSV."""
     name = path.name.lower()
     if stream and is_stream(path):
         return Format(_TEXT[".csv"])

@@ -54,7 +54,7 @@ _WAY_OUT = "put it back, or go on in another folder"
 
 @dataclass(frozen=True)
 class ListedPart:
-    """What the manifest says of one part.
+    """The entry of one part in the manifest.
 
     Attributes:
         sha256, rows: of the file.
@@ -138,7 +138,7 @@ class PartsFolder:
     def seal(
         self, name: str, part: ListedPart, key: Key, book: Callable[[int, str], None]
     ) -> Callable[[Path, int], None]:
-        """What happens to a complete part before it gets its name: it is listed, then booked."""
+        """List and book a complete part before it gets its name."""
 
         def sealed(path: Path, rows: int) -> None:
             sha256 = file_digest(path)
@@ -185,7 +185,7 @@ class PartsFolder:
 
     @classmethod
     def read(cls, path: Path) -> PartsFolder | None:
-        """What the manifest of a folder says; None without one. Raises DataError."""
+        """The manifest of a folder; None without one. Raises DataError."""
         manifest = path / MANIFEST
         if not os.path.lexists(manifest):
             return None
@@ -263,7 +263,7 @@ def _is_text(name: str) -> bool:
 
 
 def _part(stated: Mapping[str, Any]) -> ListedPart:
-    """What this version knows of a part; a later one may say more. Raises ValueError, KeyError."""
+    """The known fields of a part; a later version may write more. Raises ValueError, KeyError."""
     from pydantic import TypeAdapter  # noqa: PLC0415  # what appends nothing need not wait for it
 
     known = {field.name: stated[field.name] for field in fields(ListedPart)}
@@ -272,7 +272,7 @@ def _part(stated: Mapping[str, Any]) -> ListedPart:
 
 KEY = b"labeldp"
 NOT_SHOWN = "declared private, not shown"
-"""What is said of labels that no note says an artifact made."""
+"""The warning about labels without a note of the artifact that made them."""
 _MAX_NOTE_BYTES = 1 << 20
 _SHOWN_DIGITS = 16
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -286,7 +286,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made one private column.
+    """The origin of one private column.
 
     Attributes:
         artifact_sha256: of the artifact's file.
@@ -398,7 +398,7 @@ def _read(text: bytes) -> dict[str, Provenance]:
 
 
 def _entry(stated: dict[str, Any]) -> Provenance:
-    """What this version knows of an entry; a later one may say more."""
+    """The known fields of an entry; a later version may write more."""
     entry = Provenance(**{field.name: stated[field.name] for field in fields(Provenance)})
     written = _NEVER if entry.written is None else entry.written
     made = _HASH.fullmatch(entry.artifact_sha256), _TIME.fullmatch(written)

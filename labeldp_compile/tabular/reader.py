@@ -51,7 +51,7 @@ from labeldp_compile.tabular.provenance import read_note, require_true
 
 @dataclass(frozen=True)
 class ColumnHeader:
-    """What a table states about one column.
+    """The facts that a table states about one column.
 
     Attributes:
         type: of its cells; None for CSV, which states no types.
@@ -65,7 +65,7 @@ class ColumnHeader:
 
 
 def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader:
-    """What the footer of a Parquet file or the first line of a CSV file says about a column.
+    """A column as the footer of a Parquet file or the first line of a CSV file states it.
 
     Of a folder, the first part is read, and the footers of all parts for the number of rows. No
     cell is read, and no minimum or maximum that a footer may hold. Raises DataError if the file or
@@ -89,7 +89,7 @@ def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader
 def read_schema(
     path: Path, form: TextForm = PLAIN, *, stream: bool = False
 ) -> tuple[pa.Schema, int | None, CsvFile | None]:
-    """What a file states without its cells: its columns; the number of rows, if it states it; and
+    """The facts that a file states without its cells: columns; the number of rows, if stated; and
     the CSV file, if it is one. Columns of CSV are text. Raises DataError."""
     if require_format(path, stream=stream).is_text:
         csv = CsvFile.open(path, form)

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each fetched while the one before it is in use."""
+    """The items, each fetched while the one before it is in use."""
     end = object()
     with ThreadPoolExecutor(1) as reader:
         coming: Future[object] = reader.submit(next, items, end)
@@ -282,7 +282,7 @@ class Rewriting:
 
     @property
     def without_label(self) -> list[str]:
-        """What is said of rows without a label, where nulls are public."""
+        """The warning about rows without a label, where nulls are public."""
         if not self.table.domain.keeps_nulls:
             return []
         return [f"{self.output}: {self.rows - self.labels:,} rows have no label, and stay null"]
@@ -295,7 +295,7 @@ class Rewriting:
 
     @property
     def ids_name(self) -> str:
-        """What names the set of ids, from when the output is sealed; empty without ``naming``."""
+        """The name of the set of ids, from when the output is sealed; empty without ``naming``."""
         return self.unique.name
 
     def run(self) -> int:
@@ -422,7 +422,7 @@ class Rewriting:
         return [drawn[name] for name in labels] if isinstance(drawn, dict) else [drawn]
 
     def _notes(self, file: TableReader) -> dict[str, Provenance]:
-        """What a Parquet file says of its private columns: the new one, and those that it had."""
+        """The notes of a Parquet file on its private columns: the new one, and earlier ones."""
         if self.provenance is None:
             return {}
         notes = read_note(file.path, file.metadata)
@@ -465,7 +465,7 @@ def _require_same_columns(files: Sequence[TableReader]) -> None:
 
 
 def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
-    """What the output's mode may be: a copy is no more readable than the original.
+    """The most permissive mode of the output: a copy is no more readable than the original.
 
     A file of this user that is replaced keeps its mode, which its owner chose, unless the output
     holds true labels. Standard input has the mode of its file; of a pipe only the owner may read.

@@ -32,7 +32,7 @@ class OneExpression(WithHash):
 
     head: ClassVar[str]
     ends: ClassVar[tuple[str, str]]
-    """What stands around the query."""
+    """The text around the query."""
     failure: ClassVar[str]
     field: ClassVar[str]
     """A field of the STRUCT that several private columns make; ``fields`` stand in ``struct``."""
@@ -204,7 +204,7 @@ class Query(Dialect):
     """The key of this table."""
     failure: ClassVar[str] = "NULL"
     computed_once: ClassVar[str] = ""
-    """What keeps the database from computing a step again at each mention, if it must be told."""
+    """The hint that keeps the database from computing a step at each mention, if it needs one."""
 
     def usage(self, routine: Routine) -> list[str]:
         """The view of labels and ids."""

@@ -1,4 +1,4 @@
-"""What a dialect must say: how its database writes each expression, and what holds the steps.
+"""The definition of a dialect: how its database writes each expression, and how steps are held.
 
 Every string of an artifact becomes hexadecimal digits before it reaches SQL, unless it is of plain
 letters, digits and blanks. So there is nothing to escape.
@@ -87,7 +87,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Routine:
-    """What becomes a function or a query.
+    """The parts of a function or a query.
 
     Attributes:
         name: of the function; letters, digits and ``_``.

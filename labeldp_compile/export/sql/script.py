@@ -406,7 +406,7 @@ def _output(d: Dialect, name: str, values: Sequence[float | str | int]) -> Step:
 def _head(
     artifact: Artifact, dialect: Dialect, routine: Routine, context: str, version: int
 ) -> list[str]:
-    """What the file is and how it is used, as comments; each string of the artifact is one line."""
+    """The purpose and use of the file, as comments; each string of the artifact is one line."""
     claims = artifact.certificate
     names = dict(zip(_names(routine, "label"), claims.label_columns, strict=True))
     groups = [column.name for column in artifact.groups.columns]

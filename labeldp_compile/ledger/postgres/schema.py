@@ -245,5 +245,5 @@ class PostgresRows(LedgerRows):
         return len(constraints) == 1 and all(f"'{kind}'" in constraints[0][0] for kind in FIELDS)
 
     def _about(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """What a query says of the ledger's schema, which is its first value."""
+        """The first value of a query about the ledger's schema."""
         return self.execute(text, self._session.schema, *values)

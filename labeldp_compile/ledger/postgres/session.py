@@ -34,7 +34,7 @@ class DisturbedError(Exception):
 
 
 class ExistsError(Exception):
-    """What is to be created exists already."""
+    """The table or schema exists already."""
 
 
 class LostError(Exception):

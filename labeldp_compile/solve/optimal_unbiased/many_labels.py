@@ -286,7 +286,7 @@ class _Solution:
     beta: Floats
 
     def scaled(self, unit: float, low: float) -> tuple[ExtraLine, Floats, Floats, Floats]:
-        """The same solution in other units."""
+        """This solution in other units."""
         line = extra_line(self.line.values / unit, self.line.weights, low)
         return line, self.means / unit, self.alpha / unit**2, self.beta / unit
 

@@ -25,8 +25,7 @@ from labeldp_trainer.config import parse_config
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.labels import class_labels
 from labeldp_trainer.discrete_gaussian.noise import noisy
-from labeldp_trainer.methods.outputs import rows_by_table
-from labeldp_trainer.methods.unbiased import private_targets
+from labeldp_trainer.methods.corrections import private_targets, rows_by_table
 from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
 from labeldp_trainer.representation import represented

@@ -34,7 +34,6 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.config.representation import members
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.representation import PartsLearner, represented, save
 from labeldp_trainer.training import read
@@ -127,7 +126,7 @@ class Timed(PartsLearner):
         key = config.model_dump_json()
         if key in self.seconds:
             return super().learnt(config, shape)
-        for one in members(config):
+        for one in config.members:
             self.learnt(one, shape)
         began = clocks()
         found = super().learnt(config, shape)
@@ -140,7 +139,7 @@ class Timed(PartsLearner):
         while todo:
             one = todo.pop()
             parts[key] = self.seconds[key := one.model_dump_json()]
-            todo += members(one)
+            todo += one.members
         return [round(sum(each), 1) for each in zip(*parts.values(), strict=True)]
 
 

@@ -18,7 +18,7 @@ BLOCK = 256
 
 
 def blocks(rows):
-    """As ``labeldp_trainer.representation.graph`` does: products of matrices, all rows."""
+    """As ``labeldp_trainer.representations.graph`` does: products of matrices, all rows."""
     nearest = np.empty((len(rows), COUNT), np.int64)
     for start in range(0, len(rows), BLOCK):
         similar = rows[start : start + BLOCK] @ rows.T

@@ -18,7 +18,7 @@ import numpy as np
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.arrays import read_idx
 from labeldp_trainer.one_release import plan as make
-from labeldp_trainer.one_release.fit import fitted_release
+from labeldp_trainer.one_release.plan import fitted_release
 from labeldp_trainer.one_release.rows import PublicRows
 
 HELD, BLOCKS, PENALTY = 10_000, 25, 50.0

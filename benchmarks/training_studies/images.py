@@ -68,7 +68,7 @@ def central(kind, choices=""):
 METHODS = {
     "RR": MethodChoice("{{kind: privatized, artifact: {artifact}, correction: none}}", RATES),
     "RR-Debiased": MethodChoice(
-        "{{kind: privatized, artifact: {artifact}, debiased: true}}", RATES
+        "{{kind: privatized, artifact: {artifact}, correction: backward}}", RATES
     ),
     "LP-2ST": MethodChoice(
         "{{kind: lp_mst, epsilon: {epsilon}, stages: 2, fractions: [0.4, 0.6]}}", RATES
@@ -76,7 +76,6 @@ METHODS = {
     "ALIBI": MethodChoice("{{kind: alibi, epsilon: {epsilon}}}", RATES),
     "ALIBI (uniform)": MethodChoice("{{kind: alibi, epsilon: {epsilon}, prior: uniform}}", RATES),
     "DP-SGD": central("dp_sgd"),
-    "label-free clipping": central("dp_sgd", ", clipping: label_free"),
     "LabelDP-Pro, self_span": central("labeldp_pro", ", denoiser: self_span"),
     "LabelDP-Pro, self_conv": central("labeldp_pro", ", denoiser: self_conv, smoothing: 0.75"),
     **{
@@ -86,9 +85,6 @@ METHODS = {
         )
         for smoothing in (1.0, 0.85, 0.75, 0.7)
     },
-    "LabelDP-Pro, alt_conv, label-free": central(
-        "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}, clipping: label_free"
-    ),
 }
 
 SPEC = """

@@ -22,11 +22,14 @@ from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
 from labeldp_trainer.linear.fit import fitted_labels
-from labeldp_trainer.methods.corrections import class_shares, corrected, debiased_numbers
+from labeldp_trainer.methods.corrections import (
+    class_shares,
+    corrected,
+    debiased_numbers,
+    rows_by_table,
+)
 from labeldp_trainer.methods.method import rows_of_users
-from labeldp_trainer.methods.outputs import rows_by_table
-from labeldp_trainer.one_release.fit import fitted_release
-from labeldp_trainer.one_release.plan import drawn, planned
+from labeldp_trainer.one_release.plan import drawn, fitted_release, planned
 from labeldp_trainer.one_release.rows import (
     UNIT,
     PublicRows,

@@ -1,4 +1,4 @@
-"""Seconds per training step: SGD, DP-SGD, label-free clipping, LabelDP-Pro (as in Table 11).
+"""Seconds per training step: SGD, DP-SGD, LabelDP-Pro (as in Table 11).
 
 The model is the MNIST CNN of Table 10 of LabelDP-Pro (15,210 parameters), the data are noise: only
 the rounds of a hull of more than 1,024 vertices depend on them. Steps "with float noise" are those
@@ -142,7 +142,6 @@ def main(given=None) -> None:
             1.0,
             3.0,
             hull_units=hull,
-            centre_units=64,
             microbatch=arguments.microbatch,
             **choices,
         )
@@ -190,17 +189,6 @@ def main(given=None) -> None:
         f"LabelDP-Pro, gram, n2 = {hull}, with float noise": with_float_noise(hull=hull, **pro)
         for hull in hulls[:1]
     }
-    if not arguments.gram:
-        methods |= {
-            "label-free clipping": private(clipping="label_free"),
-            "LabelDP-Pro, matrix-free, to 1 %": private(
-                **pro, projection="matrix_free", max_iterations=2000
-            ),
-            "LabelDP-Pro, matrix-free, 200 iterations": private(
-                **{**pro, "tolerance": 0.0}, projection="matrix_free", max_iterations=200
-            ),
-            "LabelDP-Pro, gram, label-free": private(**pro, clipping="label_free"),
-        }
     times = take_turns(methods, arguments.runs)
     print(f"{hardware()}. {size:,} parameters, batch {arguments.batch} (padded to {most}),")
     print(f"n2 = {hulls[0]} if not stated, microbatches of {arguments.microbatch}; median")

@@ -69,7 +69,6 @@ from labeldp_compile.tabular.person_names import person_names as person_names
 from labeldp_compile.tabular.provenance import NOT_SHOWN as NOT_SHOWN
 from labeldp_compile.tabular.provenance import is_noted as is_noted
 from labeldp_compile.tabular.provenance import no_note as no_note
-from labeldp_compile.tabular.provenance import read_note as read_note
 from labeldp_compile.tabular.provenance import require_true as require_true
 from labeldp_compile.tabular.reader import read_columns as read_columns
 from labeldp_compile.tabular.reader import read_schema as read_schema

@@ -21,7 +21,7 @@ def labeldp(tmp_path_factory):
     shutil.copytree(ROOT / "labeldp_compile", place / "labeldp_compile")
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     file = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)[0]
-    (line,) = re.findall(r"^\+(.*\n)", page, re.M)
+    (line,) = re.findall(r"^\+(.*noisy_identity.*\n)", page, re.M)
     folder = place / "labeldp_compile" / "mechanisms"
     (folder / "noisy_identity.py").write_text(file, encoding="utf-8")
     registry = folder / "__init__.py"

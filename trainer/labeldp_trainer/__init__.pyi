@@ -14,6 +14,6 @@ from labeldp_trainer.errors import TrainerError as TrainerError
 from labeldp_trainer.models import Model as Model
 from labeldp_trainer.outcomes.coefficients import RunCoefficients as RunCoefficients
 from labeldp_trainer.outcomes.coefficients import read_coefficients as read_coefficients
-from labeldp_trainer.run.params import load_params as load_params
+from labeldp_trainer.run.folder import load_params as load_params
 from labeldp_trainer.training import Result as Result
 from labeldp_trainer.training import train as train

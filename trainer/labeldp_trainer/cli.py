@@ -39,39 +39,29 @@ _STAGES = "stages"
 
 def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
     """A function that is called with the metrics of every epoch."""
-    if quiet:
-        return lambda line: None
-    if not sys.stderr.isatty():
-        return lambda line: _log("epoch", int(line["epoch"]), epochs, -(-epochs // _LOGGED))
-    began, first, last = 0.0, 0, epochs
+    show = step_progress(quiet=quiet)
 
-    def show(line: Line) -> None:
-        nonlocal began, first, last
-        done = int(line["epoch"])
-        if done <= last:  # the first that is seen, or a new stage
-            began, first = time.monotonic() - float(line.get("seconds", 0)), done - 1
-        last = done
-        left = (epochs - done) * (time.monotonic() - began) / (done - first)
+    def told(line: Line) -> None:
         losses = [
             f"{name.replace('_', ' ')} {line[name]:.5g}"
             for name in ("training_loss", "batch_loss", "test_loss")
             if line.get(name) is not None
         ]
         rate = f"{line['examples_per_second']:,.0f} examples/s"
-        _show(done, epochs, f"{rate}  {left:.0f} s left  {', '.join(losses)}")
+        show("epoch", int(line["epoch"]), epochs, f"  {rate}  {', '.join(losses)}")
 
-    return show
+    return told
 
 
-def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
-    """A function that is called with what is done, how much of it, and of how much."""
+def step_progress(*, quiet: bool) -> Callable[..., None]:
+    """A function that is called with what is done, how much of it, and of how much; and words."""
     if quiet:
-        return lambda what, done, total: None
+        return lambda what, done, total, words="": None
     if not sys.stderr.isatty():
-        return lambda what, done, total: _log(what, done, total, 1 if what == _STAGES else total)
+        return _log
     began, first, before = 0.0, 0, ("", 0)
 
-    def show(what: str, done: int, total: int) -> None:
+    def show(what: str, done: int, total: int, words: str = "") -> None:
         nonlocal began, first, before
         if what != before[0] or done <= before[1]:
             began, first = time.monotonic(), done
@@ -79,21 +69,19 @@ def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
         left = ""  # how long a step takes is not known before the second call
         if done > first:
             left = f"  {(total - done) * (time.monotonic() - began) / (done - first):.0f} s left"
-        _show(done, total, f"{what}{left}")
+        bar = "█" * (_WIDTH * done // max(total, 1))
+        text = f"{bar:<{_WIDTH}} {done:,}/{total:,}  {what}{left}{words}"
+        click.echo(f"\r\x1b[K{text}", err=True, nl=done == total)
 
     return show
 
 
-def _log(what: str, done: int, total: int, every: int) -> None:
+def _log(what: str, done: int, total: int, words: str = "") -> None:
     """A line without a time, so that the same run prints the same; none of what is short."""
+    del words
+    every = {_STAGES: 1, "epoch": -(-total // _LOGGED)}.get(what, total)
     if done and done % every == 0 and (what == _STAGES or every > 1):
         click.echo(f"{what} {done:,} of {total:,}", err=True)
-
-
-def _show(done: int, total: int, words: str) -> None:
-    bar = "█" * (_WIDTH * done // max(total, 1))
-    text = f"{bar:<{_WIDTH}} {done:,}/{total:,}  {words}"
-    click.echo(f"\r\x1b[K{text}", err=True, nl=done == total)
 
 
 if TYPE_CHECKING:
@@ -176,11 +164,10 @@ def train_command(
     if not quiet and labels_are_true and loaded.config.loss != "cross_entropy":
         tell(*getattr(loaded.config.data, "form", PLAIN).comma_warning())
     # JAX takes seconds to import: check the config and the folder first.
-    from labeldp_trainer.cli import epoch_progress, step_progress  # noqa: PLC0415
-    from labeldp_trainer.representation.kind import nowhere  # noqa: PLC0415
+    from labeldp_trainer.representations.kind import nowhere  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
-    progress = epoch_progress(loaded.final.config.training.epochs, quiet=quiet)
+    progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
     steps = step_progress(quiet=quiet)
     result = train(
         loaded,
@@ -210,7 +197,6 @@ def train_command(
 
 def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
     loaded = load_config(config)
-    from labeldp_trainer.cli import step_progress  # noqa: PLC0415
     from labeldp_trainer.methods.statement import spent  # noqa: PLC0415
     from labeldp_trainer.outcomes.verified_release import verify_release  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.features import ArrayEncoder, Encoder
 from labeldp_trainer.errors import DAMAGE, RunFolderError
-from labeldp_trainer.one_release.fit import label_units
+from labeldp_trainer.one_release.plan import label_units
 from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.one_release.rows import UNIT, PublicRows, Weights
 from labeldp_trainer.run.folder import read_json

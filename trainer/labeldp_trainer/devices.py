@@ -48,7 +48,7 @@ class Devices:
     @classmethod
     def of(cls, loaded: LoadedConfig) -> Devices:
         """Those for the batches of a config."""
-        return cls.for_batch(loaded.final.config.training.batch_size)
+        return cls.for_batch(loaded.config.training.batch_size)
 
     @property
     def count(self) -> int:

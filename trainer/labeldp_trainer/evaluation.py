@@ -11,7 +11,7 @@ from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.features import Features, each_array, named_arrays
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.models.operators import POISSON_FLOOR
+from labeldp_trainer.operators import POISSON_FLOOR
 from labeldp_trainer.run.folder import CONSTANTS, REPORTED
 
 _ROWS = 4096  # at a time

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Real
 
 from labeldp_trainer.data.labels import Task
-from labeldp_trainer.models.operators import POISSON_FLOOR, log_softmax, namespace, softplus
+from labeldp_trainer.operators import POISSON_FLOOR, log_softmax, namespace, softplus
 
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
 

@@ -37,10 +37,17 @@ from labeldp_trainer.methods.method import (
 )
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params, build_model, initial_params
-from labeldp_trainer.representation.kind import SMALLEST, Announce, Steps, nowhere, silent
+from labeldp_trainer.representations.kind import SMALLEST, Announce, Steps, nowhere, silent
 from labeldp_trainer.run import create_run, find_run
-from labeldp_trainer.run.folder import ENCODER, Line, for_json, write_bytes, write_json
-from labeldp_trainer.run.params import describe, save_params
+from labeldp_trainer.run.folder import (
+    ENCODER,
+    Line,
+    describe,
+    for_json,
+    save_params,
+    write_bytes,
+    write_json,
+)
 
 if TYPE_CHECKING:  # it imports JAX
     from labeldp_trainer.representation import Representation
@@ -104,8 +111,8 @@ def train(
     ``model`` replaces the model of the config. With ``resume``, an interrupted run continues from
     its last checkpoint, or starts if it had not. On the same kind and number of devices it ends
     with bitwise the same parameters. ``progress`` is called with the metrics of every epoch,
-    ``steps`` with the progress of a representation, ``announce`` with an estimate of its time
-    before it is learned. ``release`` is a ``release.npz`` that methods ``one_release`` and
+    ``steps`` with the progress of a representation, ``announce`` with a warning before anything is
+    spent. ``release`` is a ``release.npz`` that methods ``one_release`` and
     ``staged_release`` fit instead of a new one.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
@@ -115,7 +122,7 @@ def train(
     builder = open_method(loaded, folder, release)
     original, loss = read(loaded, builder, (loaded.config.data.label,))
     loaded = suited(loaded, original)
-    dataset, representation = _vectors(loaded, original, output, steps, announce)
+    dataset, representation = _vectors(loaded, original, output, steps)
     model_from: Literal["config", "python"] = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     params = initial_params(loaded, model)
@@ -127,6 +134,8 @@ def train(
         announce(f"warning: {line}")
     stored = None if folder is None else folder.stored()
     setting = Setting(loaded, dataset, model, loss, stored, representation, original, steps)
+    if folder is not None:  # what it has kept is of these rows
+        folder.require_same({"features_sha256": dataset.digest(), **user_facts(setting)})
     method = builder.build(setting)
     facts = _facts(setting, params, method)
     encoder = _encoder(setting, output, model_from)
@@ -143,14 +152,14 @@ def train(
     else:
         folder.require_same(facts, machine=method.repeats_noise)
         if method.repeats_noise:
-            from labeldp_trainer.run.program import require_repeatable  # noqa: PLC0415
+            from labeldp_trainer.run.checkpoints import require_repeatable  # noqa: PLC0415
 
             require_repeatable(folder, str(facts["device"]))
         also(folder.path)
     notes = () if representation is None else representation.notes
     try:
         fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
-        tested = _tested(fitted, loss, tests, _final(setting).test)
+        tested = _tested(fitted, loss, tests, dataset.test)
         if method.statement.epsilon is not None and not warned:  # of private labels
             warned = weak_promise(method.statement.epsilon)
         result = _result(fitted, loss, tested, (*notes, *warned, *method.notes))
@@ -187,14 +196,14 @@ def read(
 
 
 def _vectors(
-    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps, announce: Announce
+    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps
 ) -> tuple[Dataset, Representation | None]:
     """The data with vectors instead of features, if the config has a representation."""
     if loaded.config.representation is None:
         return dataset, None
     from labeldp_trainer.representation import represented  # noqa: PLC0415  # it needs JAX
 
-    return represented(loaded, dataset, output, steps, announce)
+    return represented(loaded, dataset, output, steps)
 
 
 def _save(representation: Representation | None, dataset: Dataset, part: Path) -> None:
@@ -289,18 +298,11 @@ def _test_arrays(dataset: Dataset, loss: Loss, loaded: LoadedConfig) -> TestArra
     return part.features, loss.task.targets(part.columns[label], part.source, label)
 
 
-def _final(setting: Setting) -> Dataset:
-    """The data as the model sees them that the run ends with: behind a fitted model, a network sees
-    the features themselves."""
-    of_features = setting.loaded.final.config.representation is None
-    return setting.original if of_features and setting.original else setting.dataset
-
-
 def _encoder(
     setting: Setting, output: Path, model_from: Literal["config", "python"]
 ) -> dict[str, Any]:
     """The contents of ``encoder.json``."""
-    loaded, classes, dataset = setting.loaded, setting.loss.task.classes, _final(setting)
+    loaded, classes, dataset = setting.loaded, setting.loss.task.classes, setting.dataset
     assert dataset.encoder is not None
     stated = EncoderFile(
         features=dataset.encoder,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from labeldp_trainer import randomize
 from labeldp_trainer.methods.published import pate as builder
-from labeldp_trainer.methods.published.pate import VOTE, VoteNoise
+from labeldp_trainer.methods.published.pate import VOTE
 from labeldp_trainer.one_release import plan as make
 
 
@@ -20,7 +20,7 @@ def nothing_is_drawn() -> Iterator[None]:
         patch.setattr(make, "noisy", None)
         patch.setattr(builder, "votes", None)
         patch.setattr(builder, "query_rows", None)
-        patch.setattr(VoteNoise, "add", None)
+        patch.setattr(builder, "noisy", None)
         yield
 
 
@@ -29,14 +29,14 @@ def no_noise() -> Iterator[list[Any]]:
     """Releases and votes without noise; the votes are in the list."""
     seen: list[Any] = []
 
-    def add(noise: VoteNoise, votes: Any) -> Any:
-        del noise
-        seen.append(votes)
-        return votes * VOTE
+    def add(votes: Any, sigma: int) -> Any:
+        del sigma
+        seen.append(votes // VOTE)
+        return votes
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(make, "noisy", lambda total, sigma: total)
-        patch.setattr(VoteNoise, "add", add)
+        patch.setattr(builder, "noisy", add)
         yield seen
 
 

@@ -31,10 +31,6 @@ def test_defaults():
         (f"{DP_SGD}, label_range: [0, 1]", "method.label_range: is for regression"),
         (f"{PRO}, denoiser: self_conv, batches: secret", "cannot be secret because"),
         (f"{PRO}, denoiser: self_span, smoothing: 0.5", "need denoiser: self_conv or alt_conv"),
-        (
-            f"{PRO}, denoiser: alt_conv, clipping: label_free, clip_hull: true",
-            "scales the hull itself",
-        ),
         (f"{DP_SGD}, clip_norm: 1e-40", "method.clip_norm: expected greater than or equal to"),
     ],
 )
@@ -47,12 +43,11 @@ def test_one_message(method, expected):
 @pytest.mark.parametrize(
     ("method", "loss", "expected"),
     [
-        (f"{DP_SGD}, clipping: label_free", "squared", "method.label_range: label-free clipping"),
-        (f"{DP_SGD}, label_range: [0, 9]", "squared", "needs clipping: label_free or a deno"),
+        (f"{DP_SGD}, label_range: [0, 9]", "squared", "needs a denoiser"),
         (
-            f"{DP_SGD}, clipping: label_free, label_range: [0, 9]",
+            f"{PRO}, denoiser: alt_conv, label_range: [0, 9]",
             "absolute",
-            "t.yaml:5: loss: label-free clipping",
+            "t.yaml:5: loss: denoisers use",
         ),
     ],
 )

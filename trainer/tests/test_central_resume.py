@@ -11,7 +11,7 @@ import pytest
 from labeldp_trainer import RunFolderError
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.devices import Devices
-from labeldp_trainer.models.linear import Linear
+from labeldp_trainer.models.build import Linear
 
 from trainer.tests.central_helpers import (
     lines_of,
@@ -27,7 +27,7 @@ from trainer.tests.kills import HOLD, PATIENCE, TRAIN, kill_behind
 pytestmark = pytest.mark.slow
 
 TEXT = with_method(
-    "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
+    "kind: labeldp_pro, denoiser: alt_conv, epsilon: 8, delta: 1e-5, hull_units: 8"
 ).replace("epochs: 2", "epochs: 30, checkpoint_every: 7")
 TEXT += "representation: {kind: random_fourier, features: 8}\n"  # taken up again, too
 

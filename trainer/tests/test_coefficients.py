@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,8 @@ from labeldp_trainer.coefficients import (
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.labels import class_labels
 from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.methods.corrections import BiasedError, private_targets, rows_by_table
 from labeldp_trainer.methods.method import rows_of_users
-from labeldp_trainer.methods.outputs import rows_by_table
-from labeldp_trainer.methods.unbiased import BiasedError, private_targets
 from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
@@ -34,7 +32,6 @@ from trainer.tests.command import labeldp
 from trainer.tests.noise import no_noise
 from trainer.tests.trainer_helpers import CATEGORIES, INTEGERS, write_artifact
 
-CERTIFICATE = "numbers.certificate.json"
 HOSTILE = "\x1b[31mred\nx: verified"
 TABLE = f"""
 version: 1
@@ -328,14 +325,6 @@ def test_private_labels_that_are_biased_or_unknown_have_no_coefficients(place, t
     pq.write_table(table(), tmp_path / "t.parquet")
     train(parse_config(CONFIGS["private"], "t.yaml", tmp_path), tmp_path / "biased")
     assert "are biased" in labeldp("runs", "--coefficients", tmp_path / "biased", code=2)
-    numbers = np.asarray(Randomizer.load(place / "numbers.onnx")(table()["y"].to_numpy()))
-    pq.write_table(table().append_column("p", pa.array(numbers)), tmp_path / "t.parquet")
-    stated = f"{{kind: privatized, unnoted: true, private_column: p, certificate: {CERTIFICATE}}}"
-    artifact.unlink()  # of other integers
-    shutil.copy(place / CERTIFICATE, tmp_path)
-    train(parse_config(NUMBERS.replace("METHOD", stated), "t.yaml", tmp_path), tmp_path / "unknown")
-    said = labeldp("runs", "--coefficients", tmp_path / "unknown", code=2)
-    assert "a certificate is not enough" in said
 
 
 def test_few_rows_have_no_interval(place):

@@ -41,12 +41,7 @@ def test_one_message(old, new, expected):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (
-            "debiased: false",
-            "has no artifact; give artifact, or private_column and certificate",
-        ),
-        ("artifact: x, certificate: y", "give only artifact"),
-        ("certificate: y", "certificate: cannot randomize labels"),
+        ("label_version: 1", "t.yaml:13: method.artifact: this key is missing"),
         ("artifact: x, key: k", "key and id_column: give both or neither"),
         ("artifact: x, context: k", "context and label_version need key"),
         ("artifact: x, column: a, private_column: b", "give only one"),
@@ -57,7 +52,10 @@ def test_one_message(old, new, expected):
             "artifact: x, column: z, user_column: z, max_examples_per_user: 1",
             "method.user_column: is the label; users must be public",
         ),
-        ("artifact: x, debiased: true", "t.yaml:13: method.debiased: needs loss: cross_entropy"),
+        (
+            "artifact: x, correction: none",
+            "t.yaml:13: method.correction: needs loss: cross_entropy",
+        ),
     ],
 )
 def test_privatized_options(options, expected):

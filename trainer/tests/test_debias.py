@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.corrections import corrected, debiasing_weights
-from labeldp_trainer.methods.outputs import rows_by_table
+from labeldp_trainer.methods.corrections import corrected, debiasing_weights, rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.trainer_helpers import CATEGORIES, write_artifact

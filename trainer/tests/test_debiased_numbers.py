@@ -9,8 +9,7 @@ from labeldp_learn.inversion import debiased_values, likeliest_shares
 from labeldp_learn.toolkit import PrivateRows
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.methods.corrections import debiased_numbers
-from labeldp_trainer.methods.outputs import added_variance, rows_by_table
+from labeldp_trainer.methods.corrections import added_variance, debiased_numbers, rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.trainer_helpers import CONFIG, INTEGERS, table, write_artifact

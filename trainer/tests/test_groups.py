@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_trainer import RunFolderError, parse_config, train
-from labeldp_trainer.methods.corrections import corrected, debiased_numbers
-from labeldp_trainer.methods.outputs import rows_by_table
+from labeldp_trainer.methods.corrections import corrected, debiased_numbers, rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from labeldp_compile import compile_spec

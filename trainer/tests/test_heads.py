@@ -7,9 +7,8 @@ from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.canonical import CanonicalFit, unit_coordinates
 from labeldp_trainer.linear.choice import likely, temperature
 from labeldp_trainer.linear.fit import fitted_labels
-from labeldp_trainer.methods.outputs import added_variance
-from labeldp_trainer.one_release.fit import fitted_release
-from labeldp_trainer.one_release.plan import drawn, planned
+from labeldp_trainer.methods.corrections import added_variance
+from labeldp_trainer.one_release.plan import drawn, fitted_release, planned
 from labeldp_trainer.one_release.rows import PublicRows
 from scipy.special import logsumexp
 

@@ -7,7 +7,7 @@ from labeldp_trainer.config.model import OptimizerConfig
 from labeldp_trainer.data import Task
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.stepped import build_optimizer
-from labeldp_trainer.models.operators import POISSON_FLOOR
+from labeldp_trainer.operators import POISSON_FLOOR
 
 OUTPUTS = jnp.array([[-1.0], [0.5], [3.0]])
 NUMBERS = jnp.array([0.0, 2.0, 3.0])

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 from labeldp_trainer import RunFolderError
-from labeldp_trainer.run.program import Stages
+from labeldp_trainer.run.checkpoints import Stages
 
 from trainer.tests.label_method_helpers import (
     CONFIG,

@@ -15,7 +15,7 @@ from labeldp_trainer.data.table import read_table
 from labeldp_trainer.export.onnx.graph import FLOAT, ModelGraph
 from labeldp_trainer.export.onnx.write import _encoded, _feeds
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.models.linear import numbers as numbers_of
+from labeldp_trainer.models.build import numbers as numbers_of
 from labeldp_trainer.outcomes.predict import Trained, predict_file
 from labeldp_trainer.run import RunFolder
 

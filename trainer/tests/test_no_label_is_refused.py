@@ -13,7 +13,7 @@ def slow(method):
 
 
 CLASSES = [
-    slow("kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, default: blue"),
+    slow("kind: dp_sgd, epsilon: 8, delta: 1e-5, default: blue"),
     slow("kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 16"),
     slow("kind: pate, epsilon: 8, delta: 1e-5"),
     slow("kind: lp_mst, epsilon: 8"),
@@ -22,7 +22,6 @@ CLASSES = [
 ]
 NUMBERS = [
     slow("kind: dp_sgd, epsilon: 8, delta: 1e-5, default: 4"),
-    "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 8]",
     slow(
         "kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 16, "
         "label_range: [0, 8]"

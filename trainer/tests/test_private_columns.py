@@ -6,7 +6,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.methods.outputs import rows_by_table
+from labeldp_trainer.methods.corrections import rows_by_table
 from labeldp_verify.opening import open_artifact as verified
 
 from trainer.tests.command import labeldp, refused, written

@@ -76,7 +76,7 @@ def test_independent_batch_is_uniform_and_distinct():
 
 def configure(batches="secret", **choices):
     plan = NoisePlan(20, 5, 8, 5 if batches == "partition" else 20, batches)
-    return StepConfig(plan, 1.0, 2.0, hull_units=5, centre_units=4, **choices)
+    return StepConfig(plan, 1.0, 2.0, hull_units=5, **choices)
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_independent_batch_does_not_follow_the_private_one():
 @pytest.mark.parametrize("batches", ["secret", "partition"])
 def test_draws_are_a_function_of_key_and_step(batches):
     """However many steps are drawn together: a resumed run repeats them."""
-    config = configure(batches, clipping="label_free")
+    config = configure(batches)
     draws = Randomness(KEY, config, 50)
     together, apart = draws.steps(2, 5), [draws.step(i) for i in range(2, 7)]
     for whole, *parts in zip(
@@ -103,7 +103,6 @@ def test_draws_are_a_function_of_key_and_step(batches):
     other = Randomness(secret_key(), config, 50).step(2)
     assert not np.array_equal(other.noise.low, apart[0].noise.low)
     assert other.alternative.size == 0
-    assert other.centre.shape == (4,)
 
 
 def test_a_partition_uses_everybody_once_an_epoch():

@@ -10,8 +10,12 @@ from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.fit import fitted_labels, label_sums
 from labeldp_trainer.linear.sums import Sums, posterior
 from labeldp_trainer.losses import Loss, Task
-from labeldp_trainer.methods.corrections import class_shares, corrected
-from labeldp_trainer.methods.outputs import added_variance, rows_by_table
+from labeldp_trainer.methods.corrections import (
+    added_variance,
+    class_shares,
+    corrected,
+    rows_by_table,
+)
 from labeldp_trainer.methods.stepped import likelihood_loss
 from labeldp_trainer.representation import restored
 from labeldp_verify.forms import sets_of
@@ -223,7 +227,7 @@ def archived(place, directory, private):
     data = problem(len(private), 1)
     np.savez(directory / "train.npz", x=data["x"], z=private)
     np.savez(directory / "test.npz", **problem(1000, 2))
-    for name in ("sets.onnx", "sets.certificate.json"):
+    for name in ("sets.onnx",):
         (directory / name).write_bytes((place / name).read_bytes())
 
 
@@ -250,15 +254,6 @@ method: {{kind: privatized, artifact: sets.onnx, unnoted: true, private_column: 
     ("text", "expected"),
     [
         (with_options(CLOSED, "correction: forward"), "correction: a closed form always removes"),
-        (
-            with_options(STEPS, "debiased: true, correction: forward"),
-            "give only one; debiased: true means correction: backward",
-        ),
-        (
-            CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
-            .replace(".json", ".json, unnoted: true, private_column: y"),
-            "certificate: private labels are sets of classes, and a certificate does not",
-        ),
         (
             STEPS.replace(
                 "privatized, artifact: sets.onnx",

@@ -43,9 +43,7 @@ def trained(directory, text, name="run", code=0):
 def test_a_note_shows_who_made_the_labels(tmp_path):
     text = randomized(tmp_path)
     assert NOT_SHOWN not in trained(tmp_path, text)
-    certificate = text.replace("artifact: numbers.onnx", "certificate: numbers.certificate.json")
-    assert NOT_SHOWN not in trained(tmp_path, certificate, "certified")
-    assert NOT_SHOWN not in labeldp("runs", tmp_path / "run", tmp_path / "certified")
+    assert NOT_SHOWN not in labeldp("runs", tmp_path / "run")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -89,18 +87,6 @@ def test_true_labels_decide_no_exit_code(tmp_path, model):
             table = table.set_column(table.schema.names.index("y"), "y", values)
         pq.write_table(table, tmp_path / "train.parquet")
         assert HARDLY in trained(tmp_path, text, f"run-{place}").splitlines()[-1]
-
-
-def test_a_certificate_is_compared_with_the_note_and_the_artifact(tmp_path):
-    text = randomized(tmp_path)
-    path = tmp_path / "numbers.certificate.json"
-    forged = json.loads(path.read_text())
-    forged["privacy"] |= {"epsilon_label": 0.1, "epsilon_total": 0.1}
-    path.write_text(json.dumps(forged))
-    text = text.replace("artifact: numbers.onnx", "certificate: numbers.certificate.json")
-    assert "is not the certificate of" in trained(tmp_path, text, code=2)
-    (tmp_path / "numbers.onnx").unlink()
-    assert "was spent on each label" in trained(tmp_path, text, code=2)
 
 
 def test_a_note_of_another_artifact_is_never_accepted(tmp_path):

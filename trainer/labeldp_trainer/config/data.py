@@ -1,29 +1,14 @@
 """The types that all parts of a config share, and the part ``data``: features and labels."""
 
-import math
 from collections.abc import Iterator
-from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
 from labeldp_compile.toolkit import Strict, TextData
-
-# Base classes and types of all parts of a config.
+from labeldp_trainer.options import Checked, Number
 
 __all__ = ["Number", "Strict"]
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError("expected a number")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("expected a finite number")
-    return number
-
-
-Number = Annotated[float, BeforeValidator(_number)]
 
 
 MOST_EXAMPLES = 100_000
@@ -33,21 +18,6 @@ MOST_EXAMPLES = 100_000
 def may_lack(key: str) -> ConfigDict:
     """For a model with ``key`` that is filled in before validation: its JSON Schema says so."""
     return ConfigDict(json_schema_extra=lambda schema: schema["required"].remove(key))
-
-
-class Checked(Strict):
-    """A part of a config with its own rules."""
-
-    def rules(self) -> Iterator[tuple[bool, str]]:
-        """Each rule: whether it is broken, and the message. The first broken one is reported."""
-        yield from ()
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for broken, reason in self.rules():
-            if broken:
-                raise ValueError(reason)
-        return self
 
 
 class UserLevel(Checked):

@@ -21,8 +21,8 @@ from labeldp_trainer.config.method import (
     StagedRelease,
 )
 from labeldp_trainer.config.model import CLOSED_FORMS, LINEAR_ONLY, OF_IMAGES, Config
-from labeldp_trainer.config.representation import IMAGE_KINDS, TEST, all_kinds, given_vectors
 from labeldp_trainer.errors import ConfigError
+from labeldp_trainer.representations.kind import TEST, given_vectors
 
 Misfit = tuple[KeyPath, str]
 Rule = tuple[bool, str, str]
@@ -40,7 +40,6 @@ class LoadedConfig:
         source: names the text in messages.
         directory: where relative paths in the config start.
         yaml: the lines of its keys.
-        within: in ``final``, the part of the file that ``config`` comes from.
     """
 
     config: Config
@@ -48,20 +47,6 @@ class LoadedConfig:
     source: str
     directory: Path
     yaml: YamlSource
-    within: KeyPath = ()
-
-    @property
-    def final(self) -> LoadedConfig:
-        """The config of the final model.
-
-        With ``refine`` this is its network, which sees features instead of a representation.
-        """
-        refine = self.config.refine
-        if refine is None:
-            return self
-        own = {"model": refine.model, "optimizer": refine.optimizer, "training": refine.training}
-        config = self.config.model_copy(update={**own, "representation": None})
-        return replace(self, config=config, within=("refine",))
 
     def suited(self, *, images: bool) -> LoadedConfig:
         """With the default representation of images, if an archive turns out to hold images."""
@@ -93,8 +78,7 @@ class LoadedConfig:
 
     def errors(self, found: Sequence[tuple[KeyPath, str]]) -> InputError:
         """One error for several keys: the first is the message, the others are its notes."""
-        whole = [((*self.within, *key), reason) for key, reason in found]
-        return _CONFIG.refusal(self.source, self.yaml, whole)
+        return _CONFIG.refusal(self.source, self.yaml, found)
 
 
 def json_schema() -> str:
@@ -133,11 +117,8 @@ def _data_rules(config: Config) -> Iterator[Rule]:
     data, method = config.data, config.method
     if config.loss != "cross_entropy":
         yield data.classes is not None, "data.classes", "classes need loss: cross_entropy"
-        for name in ("debiased", "correction"):
-            reason = (
-                "needs loss: cross_entropy; for a regression, compile the spec with goal: training"
-            )
-            yield bool(getattr(method, name, None)), f"method.{name}", reason
+        reason = "needs loss: cross_entropy; for a regression, compile the spec with goal: training"
+        yield bool(getattr(method, "correction", None)), "method.correction", reason
     for name in ("column", "id_column", "private_column", "user_column"):
         given = getattr(method, name, None) is not None
         yield given and data.kind == "idx", f"method.{name}", "idx files have no columns"
@@ -175,13 +156,12 @@ def _representation_rules(config: Config) -> Iterator[Rule]:
     key, is_table, tested = "representation", isinstance(data, TableData), data.test is not None
     if found is None:
         return
-    kinds = all_kinds(found)
-    at = f"{key}.kind" if len(kinds) == 1 else f"{key}.of"
-    for kind in IMAGE_KINDS:
-        reason = f"{kind} needs images; for a table use splines"
-        yield is_table and kind in kinds, at, reason
-    reason = f"splines needs a table; data.kind is {data.kind}"
-    yield not is_table and "splines" in kinds, at, reason
+    at = f"{key}.of" if found.members else f"{key}.kind"
+    for each in found.whole:
+        reason = f"{each.kind} needs images; for a table use splines"
+        yield is_table and each.needs == "images", at, reason
+        reason = f"{each.kind} needs a table; data.kind is {data.kind}"
+        yield not is_table and each.needs == "table", at, reason
     file = given_vectors(found)
     if file is not None:
         at = f"{key}.test" if file is found else f"{key}.of"
@@ -194,7 +174,7 @@ def _representation_rules(config: Config) -> Iterator[Rule]:
         reason = "must be empty or test, because the vectors are given in files"
         yield file is not None and set(unlabelled) != {TEST}, f"{key}.unlabelled", reason
     reason = "must be true for a closed form; remove this key"
-    yield config.closed_form and not found.whiten, f"{key}.whiten", reason
+    yield config.closed_form and not getattr(found, "whiten", True), f"{key}.whiten", reason
 
 
 def _form_rules(config: Config) -> Iterator[Rule]:
@@ -220,12 +200,6 @@ def _form_rules(config: Config) -> Iterator[Rule]:
         for key in ("optimizer", "training"):
             reason = f"this key is missing{hint * (method.kind in CLOSED_FORMS)}"
             yield key not in given, key, reason
-    yield (
-        config.refine is not None and not isinstance(method, Pate),
-        "refine",
-        "needs method pate; to train a network, use method privatized or dp_sgd with model, "
-        "optimizer and training",
-    )
 
 
 def _interaction_rules(config: Config) -> Iterator[Rule]:
@@ -313,10 +287,10 @@ def _range_rules(loss: str, method: Central) -> Iterator[Rule]:
     if loss == "cross_entropy":
         return
     key, given = "method.label_range", method.label_range is not None
-    reason = "needs clipping: label_free or a denoiser"
+    reason = "needs a denoiser"
     yield given and not method.needs_labels, key, reason
     if method.needs_labels:
-        needed = "label-free clipping and denoisers use the gradients of all labels"
+        needed = "denoisers use the gradients of all labels"
         reason = "is not affine in the label; use squared or poisson"
         reason = f"{needed}. The gradient of absolute {reason}"
         yield loss == "absolute", "loss", reason

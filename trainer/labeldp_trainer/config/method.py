@@ -18,10 +18,8 @@ from labeldp_trainer.config.data import (
 
 # Private training in the central model: ``dp_sgd`` and ``labeldp_pro``.
 
-Positive = Annotated[Number, Field(gt=0)]
 ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from the ends of float32
 Count = Annotated[StrictInt, Field(ge=1)]
-_CENTRED = ("centre", "centre_units", "radius_floor")
 
 
 class Central(NoisySum):
@@ -29,20 +27,16 @@ class Central(NoisySum):
 
     epsilon: Annotated[Number, Field(gt=0, le=60)]
     clip_norm: ClipNorm = 1.0
-    clipping: Literal["standard", "label_free"] = "standard"
     batches: Literal["secret", "public", "partition"] = "secret"
     max_batch: Count | None = Field(
         None, description="larger samples are cut; default: a size that is rarely exceeded"
     )
     microbatch: Count = Field(32, description="per-example gradients in memory at once")
-    centre: Literal["mean", "none"] = "mean"
-    centre_units: Count | None = Field(None, description="default: 256, or all if there are fewer")
-    radius_floor: Positive = 1e-3
 
     @property
     def needs_labels(self) -> bool:
         """Whether a step computes the gradients for all possible labels."""
-        return self.clipping == "label_free"
+        return False
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Options that have no effect with the others."""
@@ -52,16 +46,12 @@ class Central(NoisySum):
             useless,
             "max_batch: has no effect with batches: partition, where all have the same size",
         )
-        for name in _CENTRED:
-            useless = name in self.model_fields_set and self.clipping == "standard"
-            yield useless, f"{name} needs clipping: label_free"
 
 
 class DpSgd(Central):
     """DP-SGD: noisy sums of clipped per-example gradients.
 
-    Batches are secret Poisson samples, unless ``batches`` says otherwise. ``clipping: label_free``
-    scales gradients by public facts about them.
+    Batches are secret Poisson samples, unless ``batches`` says otherwise.
     """
 
     kind: Literal["dp_sgd"]
@@ -77,9 +67,6 @@ class LabelDpPro(Central):
 
     kind: Literal["labeldp_pro"]
     denoiser: Literal["self_span", "self_conv", "alt_conv", "noop"]
-    projection: Literal["gram", "matrix_free"] | None = Field(
-        None, description="default: gram if it needs at most 1 GiB, otherwise matrix_free"
-    )
     clip_hull: StrictBool = True
     hull_units: Count | None = Field(
         None, description="for alt_conv; default: 64, or all if there are fewer"
@@ -90,7 +77,7 @@ class LabelDpPro(Central):
     @property
     def needs_labels(self) -> bool:
         """Whether a step computes the gradients for all possible labels."""
-        return self.denoiser != "noop" or self.clipping == "label_free"
+        return self.denoiser != "noop"
 
     @model_validator(mode="before")
     @classmethod
@@ -112,13 +99,8 @@ class LabelDpPro(Central):
         yield useless, "hull_units needs denoiser: alt_conv"
         useless = not denoiser.endswith("conv") and bool(given & {"smoothing", "tolerance"})
         yield useless, "smoothing and tolerance need denoiser: self_conv or alt_conv"
-        useless = denoiser == "noop" and bool(given & {"projection", "clip_hull"})
-        yield useless, "projection and clip_hull have no effect with denoiser: noop"
-        useless = "clip_hull" in given and self.clipping == "label_free"
-        yield (
-            useless,
-            "clip_hull: has no effect with clipping: label_free, which scales the hull itself",
-        )
+        useless = denoiser == "noop" and "clip_hull" in given
+        yield useless, "clip_hull has no effect with denoiser: noop"
 
 
 # The part ``method`` of a config: how labels are protected.
@@ -222,12 +204,11 @@ class Privatized(UserLevel):
     """Train on labels that a certified randomizer made private.
 
     With ``artifact`` alone, the true labels of ``column`` are randomized once, before training.
-    With ``private_column``, that artifact (or the one of ``certificate``) has randomized them.
+    With ``private_column``, that artifact has randomized them.
     """
 
     kind: Literal["privatized"]
-    artifact: StrictStr | None = None
-    certificate: StrictStr | None = None
+    artifact: StrictStr
     column: StrictStr | None = Field(
         None, description="column of the true labels; default: data.label"
     )
@@ -241,21 +222,14 @@ class Privatized(UserLevel):
         None, description="context of the key; default: the name of the label column"
     )
     label_version: StrictInt = Field(0, ge=0, lt=2**64)
-    debiased: StrictBool = Field(False, description="the same as correction: backward")
     correction: Correction | None = Field(
         None, description="how the loss of classes accounts for the noise in the labels"
     )
 
     def rules(self) -> Iterator[tuple[bool, str]]:
-        """The labels and their artifact or certificate are given once, without contradiction."""
+        """The labels are given once, without contradiction."""
         yield from super().rules()
-        artifact, certificate = self.artifact is not None, self.certificate is not None
         private, key = self.private_column is not None, self.key is not None
-        neither, both = not (artifact or certificate), artifact and certificate
-        yield neither, "has no artifact; give artifact, or private_column and certificate"
-        yield both, "artifact and certificate: give only artifact, which contains the certificate"
-        reason = "certificate: cannot randomize labels; give artifact, or add private_column"
-        yield certificate and not private, reason
         reason = "column (true labels) and private_column (private labels): give only one of them"
         yield self.column is not None and private, reason
         yield key != (self.id_column is not None), "key and id_column: give both or neither"
@@ -264,15 +238,6 @@ class Privatized(UserLevel):
         reason = "private_column is already private; remove key and id_column"
         yield private and key, reason
         yield self.unnoted and not private, "unnoted needs private_column"
-        unknown = "needs artifact, because a certificate does not contain Pr[output | label]"
-        yield self.debiased and not artifact, f"debiased {unknown}"
-        corrected = self.correction in ("forward", "backward")
-        yield corrected and not artifact, f"correction {unknown}"
-        twice = self.debiased and self.correction is not None
-        yield (
-            twice,
-            "debiased and correction: give only one; debiased: true means correction: backward",
-        )
 
 
 LARGEST_END, LEAST_WIDTH = 1e18, 1e-18

@@ -1,12 +1,13 @@
 """The training config as pydantic models. Unknown keys are errors."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic import Field, StrictInt, model_validator
 
 from labeldp_trainer.config.data import DataConfig, Number, Strict, UserLevel, may_lack
 from labeldp_trainer.config.method import MethodConfig, StagedRelease
-from labeldp_trainer.config.representation import Joined, Pca, RepresentationConfig
+from labeldp_trainer.representations.joined import Joined
+from labeldp_trainer.representations.kind import Kind, one_of
 
 Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 Rate = Annotated[Number, Field(ge=0, lt=1)]
@@ -97,34 +98,6 @@ class TrainingConfig(Strict):
     checkpoint_every: StrictInt = Field(1, ge=1, description="epochs between checkpoints")
 
 
-class RefineTraining(TrainingConfig):
-    """Like ``training``, with defaults."""
-
-    epochs: StrictInt = Field(10, ge=1)
-    batch_size: StrictInt = Field(256, ge=1)
-
-
-class Refine(Strict):
-    """A network on features that learns the predictions of PATE's linear student."""
-
-    model: ModelConfig
-    optimizer: OptimizerConfig = OptimizerConfig.model_validate(
-        {"kind": "adam", "learning_rate": 1e-3, "schedule": "cosine"}
-    )
-    training: RefineTraining = RefineTraining.model_validate({})
-    shift: StrictInt | None = Field(
-        None, ge=0, description="shift images by at most this number of pixels; default: 2"
-    )
-    flip: StrictBool = Field(
-        False, description="mirror images at random, because a mirrored image shows the same thing"
-    )
-    sure: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
-        None,
-        description="FixMatch on images: if the network gives a class at least this probability, "
-        "it must also predict it from a strongly changed image",
-    )
-
-
 CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 STAGED = "staged_release"
 LINEAR_ONLY = "which is linear in the columns of a table or archive"
@@ -137,6 +110,12 @@ _REPRESENTATIONS = {
     "idx": {"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]},
     "npz": {"kind": "pca"},
 }
+
+
+if TYPE_CHECKING:
+    RepresentationConfig = Kind
+else:
+    RepresentationConfig = one_of()
 
 
 class Config(Strict):
@@ -161,7 +140,6 @@ class Config(Strict):
         TrainingConfig.model_validate({"epochs": 1, "batch_size": 1}),
         description="for methods that train by steps",
     )
-    refine: Refine | None = Field(None, description="for method pate: makes the student a network")
 
     @property
     def closed_form(self) -> bool:
@@ -184,7 +162,9 @@ class Config(Strict):
     @property
     def linear_in_features(self) -> bool:
         """Whether vectors are linear in numbers and indicators of categories."""
-        return isinstance(self.representation, Pca) and self.data.kind != "idx"
+        return self.representation is not None and (
+            self.representation.kind == "pca" and self.data.kind != "idx"
+        )
 
     @property
     def model_kind(self) -> str | None:

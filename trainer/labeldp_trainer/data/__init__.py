@@ -40,7 +40,7 @@ __all__ = [
 _RANDOMIZED_HERE = "randomize the table that has the true ones"
 _TRAIN = (
     "use the table that has the true ones, or method privatized with private_column and its "
-    "artifact or certificate"
+    "artifact"
 )
 _TEST = "test metrics need true labels; use a table that has them, or remove data.test"
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -75,8 +74,8 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
     return Fraction(coordinates, 45 * sigma * sigma)
 
 
-class NoisyRelease(NamedTuple):
-    """Discrete Gaussian noise on an integer vector.
+class ProvedNoise(NamedTuple):
+    """Discrete Gaussian noise on an integer vector, with the numbers that prove its (ε, δ).
 
     Attributes:
         squared_sensitivity: bounds the squared L2 distance of the vectors of neighbours.
@@ -88,14 +87,35 @@ class NoisyRelease(NamedTuple):
     sigma: int
     coordinates: int
 
+    @classmethod
+    def least(
+        cls, squared_sensitivity: int, coordinates: int, epsilon: Fraction, stated: Fraction
+    ) -> ProvedNoise:
+        """The least that gives (ε, δ). Raises ValueError if no supported noise does."""
+        sigma = with_float(least_sigma(squared_sensitivity, epsilon, stated, coordinates))
+        return cls(squared_sensitivity, sigma, coordinates)
 
-def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
-    """``composed_delta`` of a single release."""
-    return composed_delta([NoisyRelease(squared_sensitivity, sigma, coordinates)], epsilon)
+    def proved_delta(self, epsilon: Fraction) -> Fraction:
+        """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
+        return composed_delta([self], epsilon)
+
+    def excess(self, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+        """Pr[privacy loss > ε]: an upper bound, and the number for continuous noise."""
+        return excess(self.proved_delta, epsilon), gaussian_excess(squared_ratio([self]), epsilon)
+
+    def details(self, epsilon: Fraction) -> dict[str, Any]:
+        """What a statement says about it."""
+        proved = math.nextafter(float(self.proved_delta(epsilon)), 1.0)
+        return {
+            "sigma": self.sigma,
+            "squared_sensitivity": self.squared_sensitivity,
+            "coordinates": self.coordinates,
+            "proved_delta": proved,
+        }
 
 
 def composed_delta(
-    releases: Sequence[NoisyRelease], epsilon: Fraction, budget: Fraction = Fraction(0)
+    releases: Sequence[ProvedNoise], epsilon: Fraction, budget: Fraction = Fraction(0)
 ) -> Fraction:
     """An upper bound of δ(ε) of releases one after another; 1 if nothing is proved.
 
@@ -149,7 +169,7 @@ def gaussian_excess(squared: Fraction, epsilon: Fraction) -> Fraction:
     return tail_bounds(_up(epsilon / ratio - ratio / 2, -1))[1]
 
 
-def squared_ratio(releases: Sequence[NoisyRelease]) -> Fraction:
+def squared_ratio(releases: Sequence[ProvedNoise]) -> Fraction:
     """Σ Δ²/σ²: what the releases spend of ``greatest_ratio``."""
     return sum((Fraction(r.squared_sensitivity, r.sigma**2) for r in releases), Fraction(0))
 
@@ -174,7 +194,7 @@ def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
 def least_sigma(
     squared_sensitivity: int, epsilon: Fraction, stated_delta: Fraction, coordinates: int
 ) -> int:
-    """The least integer scale σ for which ``delta`` is at most ``stated_delta``, to 1 in 10⁶.
+    """The least integer scale σ whose proved δ is at most ``stated_delta``, to 1 in 10⁶.
 
     Raises ValueError if no supported σ is large enough.
     """
@@ -182,7 +202,8 @@ def least_sigma(
         raise ValueError("squared_sensitivity must be at least 1; at 0 there is nothing to protect")
 
     def holds(sigma: int) -> bool:
-        return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
+        proved = composed_delta([ProvedNoise(squared_sensitivity, sigma, coordinates)], epsilon)
+        return proved <= stated_delta
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
     if high > MOST_SIGMA or not holds(MOST_SIGMA):
@@ -263,48 +284,6 @@ def _short(x: Fraction, sign: int) -> Fraction:
 # Discrete Gaussian noise on an integer statistic, from fresh secret randomness.
 
 _EXACT = 40  # bits of a scale, so that a float64 holds it exactly
-
-
-@dataclass(frozen=True)
-class ProvedNoise:
-    """Noise on an integer statistic, with the numbers that prove its (ε, δ).
-
-    Attributes:
-        squared_sensitivity: bounds the squared distance of the statistics of neighbours.
-        coordinates: of the statistic.
-        sigma: the scale, in lattice steps.
-    """
-
-    squared_sensitivity: int
-    coordinates: int
-    sigma: int
-
-    @classmethod
-    def least(
-        cls, squared_sensitivity: int, coordinates: int, epsilon: Fraction, stated: Fraction
-    ) -> ProvedNoise:
-        """The least that gives (ε, δ). Raises ValueError if no supported noise does."""
-        sigma = with_float(least_sigma(squared_sensitivity, epsilon, stated, coordinates))
-        return cls(squared_sensitivity, coordinates, sigma)
-
-    def proved_delta(self, epsilon: Fraction) -> Fraction:
-        """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
-        return delta(self.squared_sensitivity, self.sigma, epsilon, self.coordinates)
-
-    def excess(self, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-        """Pr[privacy loss > ε]: an upper bound, and the number for continuous noise."""
-        squared = Fraction(self.squared_sensitivity, self.sigma**2)
-        return excess(self.proved_delta, epsilon), gaussian_excess(squared, epsilon)
-
-    def details(self, epsilon: Fraction) -> dict[str, Any]:
-        """What a statement says about it."""
-        proved = math.nextafter(float(self.proved_delta(epsilon)), 1.0)
-        return {
-            "sigma": self.sigma,
-            "squared_sensitivity": self.squared_sensitivity,
-            "coordinates": self.coordinates,
-            "proved_delta": proved,
-        }
 
 
 def with_float(sigma: int) -> int:

@@ -10,6 +10,7 @@ negative slope, times that bound, is at most the vertex's slope. The certificate
 needs no more than a lower bound of min r: it holds for all vertices, computed or not.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,11 +29,19 @@ from labeldp_trainer.dp_gradient.hull import (
 from labeldp_trainer.dp_gradient.integer_sums import Loss, flat, tiny, unflat
 from labeldp_trainer.dp_gradient.projection import Projection, solve_simplex_qp
 
-WORKING_SET = 1024  # vertices in memory; a hull with no more is materialised
+_LEAST_SET, WORKING_SET = 64, 1024  # vertices in memory; a hull with no more is materialised
+_SET_BYTES = 1 << 30  # what they and their Gram matrix may take in float32
 _ROWS = 16  # at a time on a CPU, so that intermediate results fit its cache
 _ROUNDS = 24  # at most: 4 to 7 are usual
 _ROUNDING = 1e-5  # of a bound, in float32
 _STEPS = 32 * WORKING_SET  # of a quadratic program, as in `project_gram`
+
+
+def working_set_of(params: PyTree) -> int:
+    """How many vertices are in memory: as many as fit, from 64 to WORKING_SET."""
+    half = sum(leaf.size for leaf in jax.tree.leaves(params)) / 2
+    fits = math.isqrt(int(half * half) + _SET_BYTES // 4) - int(half)
+    return min(max(fits, _LEAST_SET), WORKING_SET)
 
 
 class _Round(NamedTuple):
@@ -68,7 +77,7 @@ class _Generator:
         found = gradient_vectors(free.loss, free.params, x, free.labels[chosen % labels])
         length = jnp.linalg.norm(found, axis=1)
         factors = bounds
-        if self.rows.scales is None and self.rows.clip_norm is not None:
+        if self.rows.clip_norm is not None:
             factors = jnp.where(length > self.rows.clip_norm, self.rows.clip_norm / length, 1.0)
         # What overflows in spite of a finite bound is left out; that puts zero into the hull.
         usable = jnp.isfinite(length) & (bounds != 0)
@@ -87,7 +96,7 @@ class _Generator:
         z = a @ state.vertices
         r = state.vertices @ (z - self.aim)
         bounds = state.tight * self.free.correlate(unflat(z - self.aim, self.free.params))
-        if self.rows.scales is None and self.rows.clip_norm is not None:
+        if self.rows.clip_norm is not None:
             bounds = jnp.minimum(bounds, jnp.zeros_like(bounds))  # no factor is negative
         bounds = bounds.at[state.chosen].set(jnp.inf)
         outside = jnp.min(bounds)

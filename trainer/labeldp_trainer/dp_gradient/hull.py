@@ -8,8 +8,7 @@ smaller set). For regression, K = 2: the gradient is affine in the label, so all
 example lie on the segment between those of the two end labels.
 
 Vertices are scaled like the gradients whose mean is projected; otherwise the mean may lie outside
-the hull. `clip_norm` clips each vertex. `scales` multiplies those of row i by s_i (label-free
-clipping). With neither, vertices are raw, as in the paper's pseudocode.
+the hull. `clip_norm` clips each vertex. Without it, vertices are raw, as in the paper's pseudocode.
 """
 
 from dataclasses import dataclass
@@ -42,7 +41,6 @@ class HullRows:
     labels: Real[Array, " K"]
     mask: Bool[Array, " r"]
     clip_norm: float | None = None
-    scales: Float[Array, " r"] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,14 +118,6 @@ class MatrixFree:
 
 
 Vertices = Materialised | MatrixFree
-
-
-def gram_bytes(vertices: int, size: int) -> int:
-    """Return the memory of vertices of `size` parameters and their Gram matrix in float32.
-
-    Where that does not fit, use `matrix_free`.
-    """
-    return 4 * vertices * (vertices + size)
 
 
 def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
@@ -226,9 +216,7 @@ def _used(rows: HullRows, norms: Float[Array, "r K"]) -> tuple[Array, Array, Arr
     own = jnp.arange(usable.shape[0], dtype=jnp.int32)
     source = jnp.where(usable, own, jnp.argmax(usable).astype(jnp.int32))
     weights = jnp.ones_like(norms)
-    if rows.scales is not None:
-        weights = jnp.broadcast_to(rows.scales[:, None].astype(norms.dtype), norms.shape)
-    elif rows.clip_norm is not None:
+    if rows.clip_norm is not None:
         weights = jnp.where(norms > rows.clip_norm, rows.clip_norm / norms, weights)
     weights = jnp.where(jnp.any(usable), weights[source], jnp.zeros_like(norms))
     kept = jnp.broadcast_to(usable[:, None], norms.shape).astype(norms.dtype)

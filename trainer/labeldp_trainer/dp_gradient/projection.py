@@ -37,28 +37,6 @@ class Projection(NamedTuple):
     certified: Bool[Array, ""]
 
 
-class _Point(NamedTuple):
-    """A point of the hull."""
-
-    a: Array
-    z: PyTree  # G·a
-    r: Array  # Gᵀ(z − g̃)
-
-    def certificate(self) -> tuple[Array, Array]:
-        """The gap, and ‖z‖²."""
-        return jnp.dot(self.a, self.r) - jnp.min(self.r), dot(self.z, self.z)
-
-
-class _Accelerated(NamedTuple):
-    now: _Point
-    before: _Point
-    t: Array
-    momentum: Array
-    lipschitz: Array
-    done: Array
-    iterations: Array
-
-
 class _Pairwise(NamedTuple):
     a: Array  # in the simplex
     r: Array  # Ha − b, kept up to date
@@ -91,59 +69,15 @@ def project_gram(
     a, iterations = solve_simplex_qp(
         vertices.gram(), vertices.correlate(target), tolerance=tolerance, max_iterations=most
     )
-    return _projection(vertices, _at(vertices, target, a), iterations, smoothing, tolerance)
-
-
-def project_matrix_free(
-    vertices: Vertices,
-    target: PyTree,
-    *,
-    smoothing: float = 1.0,
-    tolerance: float = 1e-2,
-    max_iterations: int | None = None,
-) -> Projection:
-    """Project `target` onto the convex hull by projected gradients: one VJP and one JVP per
-    iteration, at most 200 iterations if `max_iterations` is None.
-
-    The paper's iteration, a ← Proj_Δ(a − Gᵀ(Ga − g̃)/L), with momentum (FISTA) that restarts when
-    it points uphill, and a step 1/L that adapts to ‖G·d‖² ≤ L‖d‖².
-    """
-    most = 200 if max_iterations is None else max_iterations
-
-    def step(state: _Accelerated) -> _Accelerated:
-        # G is linear, so the extrapolated point needs no further products.
-        y = jax.tree.map(
-            lambda now, before: now + state.momentum * (now - before), state.now, state.before
-        )
-        new = _at(vertices, target, project_onto_simplex(y.a - y.r / state.lipschitz))
-        moved = new.a - y.a
-        length = jnp.dot(moved, moved)
-        bent = jax.tree.map(jnp.subtract, new.z, y.z)
-        curvature = dot(bent, bent) / jnp.maximum(length, tiny(length.dtype))
-        too_long = (curvature > state.lipschitz * 1.001) & (length > 0)
-        uphill = jnp.dot(moved, new.a - state.now.a) < 0
-        t = jnp.where(uphill, 1.0, (1 + jnp.sqrt(1 + 4 * state.t**2)) / 2)
-        momentum = jnp.where(uphill, 0.0, (state.t - 1) / t)
-        accepted = state._replace(now=new, before=state.now, t=t, momentum=momentum)
-        retried = state._replace(lipschitz=1.1 * curvature)
-        chosen: _Accelerated = jax.tree.map(
-            lambda old, new: jnp.where(too_long, old, new), retried, accepted
-        )
-        return chosen._replace(done=finished(chosen.now), iterations=state.iterations + 1)
-
-    def finished(point: _Point) -> Array:
-        gap, square = point.certificate()
-        return gap <= tolerance**2 * square
-
-    start = _at(vertices, target, vertices.uniform)
-    a = start.a
-    lipschitz = dot(start.z, start.z) / jnp.maximum(jnp.dot(a, a), tiny(a.dtype))
-    lipschitz = jnp.maximum(lipschitz, float(np.finfo(a.dtype).eps) * jnp.max(jnp.abs(start.r)))
-    lipschitz = jnp.where(lipschitz > 0, lipschitz, jnp.ones_like(lipschitz))
-    one, zero, none = jnp.ones_like(lipschitz), jnp.zeros_like(lipschitz), jnp.zeros((), jnp.int32)
-    first = _Accelerated(start, start, one, zero, lipschitz, finished(start), none)
-    last = lax.while_loop(lambda s: ~s.done & (s.iterations < most), step, first)
-    return _projection(vertices, last.now, last.iterations, smoothing, tolerance)
+    z = vertices.combine(a)
+    r = vertices.correlate(jax.tree.map(jnp.subtract, z, target))
+    gap, square = jnp.dot(a, r) - jnp.min(r), dot(z, z)
+    distance = jnp.sqrt(jnp.maximum(gap, 0.0) / jnp.maximum(square, tiny(square.dtype)))
+    certified = gap <= tolerance**2 * square
+    if smoothing != 1.0:
+        a = smoothing * a + (1.0 - smoothing) * vertices.uniform
+        z = vertices.combine(a)
+    return Projection(z, a, iterations, distance, certified)
 
 
 def project_onto_span(
@@ -245,30 +179,3 @@ def solve_simplex_qp(
     )
     last = lax.while_loop(lambda s: ~s.done & (s.iterations < max_iterations), step, first)
     return last.a / jnp.sum(last.a), last.iterations
-
-
-def _at(vertices: Vertices, target: PyTree, a: Array) -> _Point:
-    z = vertices.combine(a)
-    return _Point(a, z, vertices.correlate(jax.tree.map(jnp.subtract, z, target)))
-
-
-def _projection(
-    vertices: Vertices, found: _Point, iterations: Array, smoothing: float, tolerance: float
-) -> Projection:
-    gap, square = found.certificate()
-    distance = jnp.sqrt(jnp.maximum(gap, 0.0) / jnp.maximum(square, tiny(square.dtype)))
-    certified, (a, z, _) = gap <= tolerance**2 * square, found
-    if smoothing != 1.0:
-        a = smoothing * a + (1.0 - smoothing) * vertices.uniform
-        z = vertices.combine(a)
-    return Projection(z, a, iterations, distance, certified)
-
-
-def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
-    """Return the point of the unit simplex nearest to v (Wang and Carreira-Perpiñán 2013)."""
-    m = v.shape[0]
-    descending = -jnp.sort(-v)
-    ranks = jnp.arange(1, m + 1, dtype=v.dtype)
-    shifts = (1.0 - jnp.cumsum(descending)) / ranks
-    active = jnp.sum(descending + shifts > 0)
-    return jnp.maximum(v + shifts[jnp.maximum(active - 1, 0)], 0.0)

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Bool, Float, Int, Int32, Int64, PyTree, Real, Shaped, UInt32
 
 from labeldp_trainer.discrete_gaussian.sample import Words, discrete_gaussian
-from labeldp_trainer.dp_gradient.generated import WORKING_SET, project_generated
+from labeldp_trainer.dp_gradient.generated import project_generated, working_set_of
 from labeldp_trainer.dp_gradient.hull import (
     HullRows,
-    Materialised,
     Vertices,
     materialise,
     matrix_free,
@@ -37,14 +36,11 @@ from labeldp_trainer.dp_gradient.integer_sums import (
 )
 from labeldp_trainer.dp_gradient.problem import (
     GradientProblem,
-    LabelFree,
     StepConfig,
-    public_centre,
 )
 from labeldp_trainer.dp_gradient.projection import (
     Projection,
     project_gram,
-    project_matrix_free,
     project_onto_span,
 )
 
@@ -55,7 +51,7 @@ from labeldp_trainer.dp_gradient.projection import (
 # step, without reading labels or features. The same key and step give the same draws, so a step
 # that is repeated after a crash releases nothing new.
 
-_SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE, _PARTITION = range(5)
+_SAMPLING, _NOISE, _ALTERNATIVE, _PARTITION = 0, 1, 2, 4
 
 
 class Batch(NamedTuple):
@@ -121,15 +117,13 @@ class StepDraws(NamedTuple):
     """What is random in one step.
 
     `indices` and `mask` of the batch; `noise` on each coordinate, in lattice steps; the units of
-    the `alternative` batch and those of the public `centre`, both empty if a step does not use
-    them.
+    the `alternative` batch, which is empty if a step does not use it.
     """
 
     indices: Int32[Array, " b"]
     mask: Bool[Array, " b"]
     noise: Halves
     alternative: Int32[Array, " n2"]
-    centre: Int32[Array, " c"]
 
 
 @dataclass(frozen=True)
@@ -150,7 +144,7 @@ class Randomness:
     def bytes_of_step(self) -> int:
         """How many bytes the draws of a step take."""
         config = self.config
-        return 8 * self.coordinates + 5 * config.plan.max_batch + 4 * sum(self._others)
+        return 8 * self.coordinates + 5 * config.plan.max_batch + 4 * self._alternative
 
     def step(self, number: int) -> StepDraws:
         """The draws of one step."""
@@ -167,12 +161,14 @@ class Randomness:
 
     def _drawn(self, number: int, batch: Batch) -> StepDraws:
         words, sigma = Words(self.key, _NOISE, number), self.config.lattice.sigma
-        alternative, centre = self._others
         parts: Any = (  # numpy arrays until they are moved to a device
             *batch,
             halves_of(discrete_gaussian(words.draw, self.coordinates, sigma)),
-            self._independent(_ALTERNATIVE, number, alternative),
-            self._independent(_CENTRE, number, centre),
+            independent_batch(
+                Words(self.key, _ALTERNATIVE, number),
+                units=self.config.plan.units,
+                size=self._alternative,
+            ),
         )
         return StepDraws(*parts)
 
@@ -190,17 +186,9 @@ class Randomness:
             yield poisson_batch(words, **sizes)
 
     @property
-    def _others(self) -> tuple[int, int]:
-        """How many units the alternative batch and the centre have."""
-        config = self.config
-        return (
-            config.hull_units if config.denoiser == "alt_conv" else 0,
-            config.centre_units if config.needs_centre else 0,
-        )
-
-    def _independent(self, purpose: int, number: int, size: int) -> Int32[np.ndarray, " b"]:
-        words = Words(self.key, purpose, number)
-        return independent_batch(words, units=self.config.plan.units, size=size)
+    def _alternative(self) -> int:
+        """How many units the alternative batch has."""
+        return self.config.hull_units if self.config.denoiser == "alt_conv" else 0
 
 
 class StepReport(NamedTuple):
@@ -229,28 +217,18 @@ def private_gradient(
     of this step (`Randomness.step`). The same arguments give the same result, so repeating a step
     after a crash releases nothing new. Raises ValueError unless the data have `plan.units` rows.
     """
-    plan, label_free = config.plan, problem.label_free(y, config)
-    if y.shape[0] != plan.units:
-        raise ValueError(f"the plan is for {plan.units} units; the data have {y.shape[0]}")
+    if y.shape[0] != config.plan.units:
+        raise ValueError(f"the plan is for {config.plan.units} units; the data have {y.shape[0]}")
     xs = _take(x, draws.indices)
-    noisy = estimate = _noisy_mean(config, problem, params, xs, y[draws.indices], draws)
-    if label_free is not None and config.needs_centre:
-        centre = public_centre(
-            label_free,
-            params,
-            _take(x, draws.centre),
-            microbatch=config.microbatch,
-            split=config.split,
-        )
-        estimate = jax.tree.map(jnp.add, noisy, centre)
+    noisy = _noisy_mean(config, problem, params, xs, y[draws.indices], draws)
     if config.denoiser == "noop":
         none = jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.ones((), bool)
-        return estimate, StepReport(norm(noisy), *none)
+        return noisy, StepReport(norm(noisy), *none)
     mask = draws.mask
     if config.denoiser == "alt_conv":
         xs, mask = _take(x, draws.alternative), jnp.ones((config.hull_units,), bool)
-    rows = _hull_rows(config, problem, params, xs, mask, problem.labels_like(y), label_free)
-    found = _project(config, problem, params, rows, estimate)
+    rows = _hull_rows(config, problem, xs, mask, problem.labels_like(y))
+    found = _project(config, problem, params, rows, noisy)
     # The noisy vector is finite, but the model may overflow during post-processing.
     finite = all_finite(found.value)
     value = jax.tree.map(lambda v: jnp.where(finite, v, jnp.zeros_like(v)), found.value)
@@ -268,7 +246,7 @@ def _noisy_mean(
     """Return (Σ clipped + noise)/(qn), from one sum of integers. Labels leave a step in no other
     way."""
     summed = clipped_sum(
-        problem.unit_vector(ys, config),
+        jax.grad(problem.unit_loss),
         params,
         xs,
         ys,
@@ -281,51 +259,34 @@ def _noisy_mean(
 
 
 def _hull_rows(
-    config: StepConfig,
-    problem: GradientProblem,
-    params: PyTree,
-    xs: PyTree,
-    mask: Array,
-    labels: Array,
-    label_free: LabelFree | None,
+    config: StepConfig, problem: GradientProblem, xs: PyTree, mask: Array, labels: Array
 ) -> HullRows:
-    scales = None
-    if label_free is not None:
-        scales = lax.map(
-            lambda xi: label_free.vertex_scale(params, xi), xs, batch_size=config.microbatch
-        )
     if problem.users:
         # A user's mean gradient lies in the hull of the users' examples' gradients.
         xs, present = xs
         xs = jax.tree.map(lambda leaf: leaf.reshape(present.size, *leaf.shape[2:]), xs)
         mask = (mask[:, None] & present).reshape(-1)
-        scales = None if scales is None else jnp.repeat(scales, present.shape[1])
     clip_norm = config.clip_norm if config.clip_hull else None
-    return HullRows(config.split(xs), labels, mask, clip_norm, scales)
+    return HullRows(config.split(xs), labels, mask, clip_norm)
 
 
 def _project(
     config: StepConfig, problem: GradientProblem, params: PyTree, rows: HullRows, target: PyTree
 ) -> Projection:
-    options: dict[str, Any] = {
-        "smoothing": config.smoothing,
-        "tolerance": config.tolerance,
-        "max_iterations": config.max_iterations,
-    }
-    microbatch, spans = config.microbatch, config.denoiser == "self_span"
-    if config.projection == "matrix_free":
-        vertices: Vertices = matrix_free(problem.loss, params, rows, microbatch=microbatch)
-    elif not spans and rows.mask.size * len(rows.labels) > WORKING_SET:
-        return project_generated(
-            problem.loss, params, rows, target, microbatch=microbatch, **options
+    room, microbatch = working_set_of(params), config.microbatch
+    few = rows.mask.size * len(rows.labels) <= room
+    if config.denoiser == "self_span":
+        vertices: Vertices = (
+            materialise(problem.loss, params, rows)
+            if few
+            else matrix_free(problem.loss, params, rows, microbatch=microbatch)
         )
-    else:
-        vertices = materialise(problem.loss, params, rows)
-    if spans:
-        return project_onto_span(vertices, target, max_iterations=config.max_iterations)
-    if isinstance(vertices, Materialised):
-        return project_gram(vertices, target, **options)
-    return project_matrix_free(vertices, target, **options)
+        return project_onto_span(vertices, target)
+    options: dict[str, Any] = {"smoothing": config.smoothing, "tolerance": config.tolerance}
+    if few:
+        return project_gram(materialise(problem.loss, params, rows), target, **options)
+    sizes = {"microbatch": microbatch, "working_set": room}
+    return project_generated(problem.loss, params, rows, target, **sizes, **options)
 
 
 def _take(x: PyTree, indices: Array) -> PyTree:

@@ -24,8 +24,6 @@ from labeldp_trainer.dp_gradient.accounting import (
     excess_of_steps,
     padded_batch,
 )
-from labeldp_trainer.dp_gradient.generated import WORKING_SET
-from labeldp_trainer.dp_gradient.hull import gram_bytes
 from labeldp_trainer.dp_gradient.integer_sums import LONGEST, STEPS
 from labeldp_trainer.dp_gradient.integer_sums import Loss as ExampleLoss
 from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
@@ -96,8 +94,7 @@ def make_problem(setting: Setting, method: Central) -> GradientProblem:
         labels = tuple(range(len(task.classes)))
     elif method.label_range is not None:
         labels = method.label_range
-    bounds = method.label_range if method.clipping == "standard" else None
-    loss = _example_loss(setting.model, setting.loss, bounds)
+    loss = _example_loss(setting.model, setting.loss, method.label_range)
     return GradientProblem(loss, labels, users=method.user_column is not None)
 
 
@@ -126,22 +123,14 @@ def _example_loss(model: Model, loss: Loss, bounds: tuple[float, float] | None) 
 # keyed hash of the labels.
 
 
-_ARRAYS = {
-    "noise_key": ("uint32", (8,)),
-    "noise_multiplier": ("float64", ()),
-    "labels_key": ("uint8", (32,)),
-    "labels_hash": ("uint8", (32,)),
-}
-
-
 def kept_arrays(
     stored: Stored | None, labels: Any, calibrate: Callable[[], float]
 ) -> dict[str, NDArray[Any]]:
     """What a run keeps: fresh secrets and the σ that ``calibrate`` finds, or those ``stored``.
 
     ``noise_key`` is the key of sampling and noise, ``noise_multiplier`` σ, and ``labels_hash`` a
-    hash of the labels under ``labels_key``. Raises RunFolderError if an interrupted run stored
-    others, or had other labels.
+    hash of the labels under ``labels_key``. Raises RunFolderError if an interrupted run had other
+    labels.
     """
     if stored is None:
         key = secrets.token_bytes(32)
@@ -151,11 +140,6 @@ def kept_arrays(
             "labels_key": np.frombuffer(key, np.uint8),
             "labels_hash": np.frombuffer(_hash(key, labels), np.uint8),
         }
-    kinds = {name: (str(array.dtype), array.shape) for name, array in stored.items()}
-    if kinds != _ARRAYS:
-        raise RunFolderError("kept.npz has no key for this method; start another run")
-    if not stored["noise_multiplier"] >= calibrate():
-        raise RunFolderError("kept.npz has less noise than ε needs; start another run")
     known = stored["labels_hash"].tobytes()
     if not hmac.compare_digest(known, _hash(stored["labels_key"].tobytes(), labels)):
         raise RunFolderError(
@@ -186,6 +170,9 @@ _BATCHES = {
 }
 
 
+_PROJECTIONS = {"noop": None, "self_span": "conjugate gradients"}
+
+
 def central_statement(
     whole: Config, method: Central, config: StepConfig, coordinates: int, rows: int
 ) -> Statement:
@@ -197,12 +184,9 @@ def central_statement(
     unit = "label" if method.user_column is None else "user"
     amplified = plan.batches == "secret"
     further: dict[str, Any] = {}
-    if config.clipping == "label_free":
-        further |= {"centre": config.centre, "radius_floor": config.radius_floor}
     if config.denoiser.endswith("conv"):
         further |= {"smoothing": config.smoothing, "tolerance": config.tolerance}
-        if config.clipping == "standard":
-            further["clip_hull"] = config.clip_hull
+        further["clip_hull"] = config.clip_hull
     return protected(
         whole,
         epsilon=method.epsilon,
@@ -225,9 +209,9 @@ def central_statement(
             "truncation_probability": plan.truncation_probability,
             "steps": plan.steps,
             "times_a_unit_is_used": plan.epochs if plan.batches == "partition" else None,
-            "clipping": config.clipping,
+            "clipping": "standard",
             "denoiser": config.denoiser,
-            "projection": None if config.denoiser == "noop" else config.projection,
+            "projection": _PROJECTIONS.get(config.denoiser, "quadratic program"),
             "rows": rows,
             "label_range": method.label_range,
             **further,
@@ -265,10 +249,9 @@ def _mechanism(config: StepConfig, unit: str) -> str:
             f", and samples larger than {plan.max_batch:,} are cut at random (probability "
             f"{plan.truncation_probability:.2g} per step, which ε includes)"
         )
-    scaled = "scaled by public numbers and " if config.clipping == "label_free" else ""
     then = "" if config.denoiser == "noop" else f"; {config.denoiser} post-processes the noisy sum"
     return (
-        f"in each of {plan.steps:,} steps {who}{cut}; the gradient of each {unit} is {scaled}"
+        f"in each of {plan.steps:,} steps {who}{cut}; the gradient of each {unit} is "
         f"clipped to norm C = {clip:g} and rounded to integers of length at most "
         f"L = {LONGEST:,}, and the sum gets discrete Gaussian noise of scale "
         f"{lattice.sigma:,}, at least σ·L with σ = {sigma:.6g}{then}; ε comes from "
@@ -291,8 +274,7 @@ def _accountant(plan: NoisePlan) -> str:
 # both trained. It was level there on Fashion-MNIST, and 1 to 3 points behind on both at larger ε.
 
 _DRAWN_BYTES = 1 << 26  # what the batches and noise of steps that are drawn together may take
-_GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
-_CENTRE_UNITS, _HULL_UNITS = 256, 64
+_HULL_UNITS = 64
 
 
 class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
@@ -305,7 +287,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         plan, steps_per_epoch = self._plan(units)
         problem = make_problem(setting, method)
         size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
-        choices = self._choices(setting, plan, units, size)
+        choices = self._choices(plan)
         kept = self._kept(setting, units, plan, size)  # takes seconds: after what may be refused
         config = StepConfig(plan, method.clip_norm, float(kept["noise_multiplier"]), **choices)
         randomness = Randomness(kept["noise_key"], config, size)
@@ -333,7 +315,7 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
             training_loss=None,
             statement=central_statement(self.loaded.config, method, config, size, units.rows),
             keep=kept,
-            notes=self._notes(config),
+            notes=self._notes(),
             repeats_noise=True,
             times_are_public=False,  # they follow what the noise is, too
         )
@@ -368,58 +350,35 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
         except RunFolderError as error:
             raise RunFolderError(f"{self.loaded.source}: cannot be resumed: {error}") from None
 
-    def _choices(
-        self, setting: Setting, plan: NoisePlan, units: Units, size: int
-    ) -> dict[str, Any]:
-        """All but the noise; ``size`` is that of a gradient. Raises InputError."""
+    def _choices(self, plan: NoisePlan) -> dict[str, Any]:
+        """All but the noise. Raises InputError."""
         method, devices, n = self.method, Devices.of(self.loaded), plan.units
         microbatch = min(method.microbatch, plan.max_batch)
         choices = {
-            "clipping": method.clipping,
-            "centre": method.centre,
-            "centre_units": self._at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
-            "radius_floor": method.radius_floor,
             "microbatch": math.ceil(microbatch / devices.count) * devices.count,
             "split": devices.split_if_even,
         }
         if not isinstance(method, LabelDpPro):
             return choices
-        hull_units = self._at_most("hull_units", method.hull_units, _HULL_UNITS, n)
-        rows = hull_units if method.denoiser == "alt_conv" else plan.max_batch
-        classes = setting.loss.task.classes
-        labels = 2 if classes is None else len(classes)  # that span an example's gradients
-        vertices = rows * units.examples * labels
-        if method.denoiser != "self_span":
-            vertices = min(vertices, WORKING_SET)
-        fits = gram_bytes(vertices, size) <= _GRAM_BYTES
+        hull_units = min(_HULL_UNITS, n) if method.hull_units is None else method.hull_units
+        if hull_units > n:
+            reason = f"{hull_units:,} is more than the {n:,} units"
+            raise self.loaded.error(("method", "hull_units"), reason)
         return choices | {
             "denoiser": method.denoiser,
-            "projection": method.projection or ("gram" if fits else "matrix_free"),
             "clip_hull": method.clip_hull,
             "hull_units": hull_units,
             "smoothing": method.smoothing,
             "tolerance": method.tolerance,
         }
 
-    def _at_most(self, name: str, given: int | None, default: int, units: int) -> int:
-        """The given number of units, or the default. Raises ConfigError if there are fewer."""
-        if given is not None and given > units:
-            reason = f"{given:,} is more than the {units:,} units"
-            raise self.loaded.error(("method", name), reason)
-        return min(default, units) if given is None else given
-
-    def _notes(self, config: StepConfig) -> tuple[str, ...]:
-        notes, method = [], self.method
-        if not Devices.of(self.loaded).kind.startswith("cpu"):
-            notes.append(
-                "this run can be resumed only if its steps repeat bit by bit; on a GPU this needs "
-                "XLA_FLAGS=--xla_gpu_deterministic_ops=true"
-            )
-        if isinstance(method, LabelDpPro) and method.denoiser != "noop" and not method.projection:
-            notes.append(
-                f"projection: {config.projection} was chosen because of the memory it needs"
-            )
-        return tuple(notes)
+    def _notes(self) -> tuple[str, ...]:
+        if Devices.of(self.loaded).kind.startswith("cpu"):
+            return ()
+        return (
+            "this run can be resumed only if its steps repeat bit by bit; on a GPU this needs "
+            "XLA_FLAGS=--xla_gpu_deterministic_ops=true",
+        )
 
 
 def _metrics(report: StepReport, config: StepConfig) -> Metrics:

@@ -1,18 +1,14 @@
-"""The source of private labels: an artifact, or the certificate of one."""
+"""The artifact that makes, or has made, private labels; and what a run on them promises."""
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import VerificationError
 from labeldp_verify.artifact import Artifact, largest_bias
-from labeldp_verify.claims import DECLARED_BY, Certificate, parse_certificate, person_epsilon
-from labeldp_verify.decode import read_domain, read_groups
-from labeldp_verify.errors import CheckFailedError, read_at_most
-from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain
+from labeldp_verify.claims import DECLARED_BY, Certificate, person_epsilon
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from labeldp_verify.opening import open_artifact
-from labeldp_verify.strict import parse_json
 
 from labeldp_compile.toolkit import MAX_CLASSES, require_prepared
 from labeldp_trainer.config import Config, Privatized
@@ -27,116 +23,38 @@ from labeldp_trainer.methods.statement import (
 )
 from labeldp_trainer.randomize import epsilon_up, exact
 
-_MAX_BYTES, _ENDING = 1 << 26, ".certificate.json"
 
-
-@dataclass(frozen=True)
-class LabelSource:
-    """A verified artifact, or a certificate that is trusted without its artifact.
-
-    Attributes:
-        path: of the file.
-        sha256: of the file.
-        certificate: what it states.
-        domain: of the true labels.
-        groups: the public columns that say which table a row has; none if there is one table.
-        artifact: None of a certificate.
-        artifact_sha256: what notes call the artifact; None of a certificate without its artifact.
-    """
-
-    path: Path
-    sha256: str
-    certificate: Certificate
-    domain: Domain
-    groups: Groups
-    artifact: Artifact | None
-    artifact_sha256: str | None
-
-    @property
-    def classes(self) -> tuple[int | str, ...] | None:
-        """The labels, where they are few enough to be classes."""
-        domain = self.domain
-        if isinstance(domain, CategoricalDomain):
-            return tuple(domain.values)
-        if isinstance(domain, IntegerDomain) and domain.size <= MAX_CLASSES:
-            return tuple(range(domain.min, domain.max + 1))
-        return None
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """Of the labels, if they are numbers."""
-        stated = self.certificate.label.domain
-        if stated["kind"] == "categorical":
-            return None
-        return float(stated["min"]), float(stated["max"])
-
-    @property
-    def sets(self) -> bool:
-        """Whether private labels are the numbers of sets of classes."""
-        return self.certificate.sets is not None and self.certificate.sets.blocks is not None
-
-    @property
-    def largest_bias(self) -> float | None:
-        """The largest distance of E[output | label] from the label, for all labels in the range.
-
-        None for categories.
-        """
-        return largest_bias(self.domain, self.certificate)
-
-
-def artifact_source(path: Path) -> LabelSource:
-    """The artifact in a file, which is verified. Raises InputError."""
+def usable_artifact(path: Path) -> Artifact:
+    """The artifact in a file, which is verified. Raises ArtifactError if it does not verify, or if
+    nothing can be trained on its labels."""
     try:
         found = open_artifact(path)
     except VerificationError as error:
         raise ArtifactError(f"{path}: does not verify: {error}") from None
-    _require_usable(path, found.certificate)
-    return LabelSource(
-        path,
-        found.sha256,
-        found.certificate,
-        found.label,
-        found.groups,
-        found,
-        found.sha256,
-    )
-
-
-def certificate_source(path: Path) -> LabelSource:
-    """The certificate in a JSON file, which is that of the .onnx beside it if there is one.
-
-    Raises ArtifactError.
-    """
-    data = read_at_most(path, _MAX_BYTES + 1, ArtifactError)
-    try:
-        fields = parse_json(data.decode() if len(data) <= _MAX_BYTES else "")
-        version = str(fields["format_version"])
-        if version.partition(".")[0] != "1":
-            raise ArtifactError(f"{path}: has format {version}; upgrade labeldp-trainer")
-        stated = parse_certificate(fields)
-        _require_usable(path, stated)
-        beside = path.with_name(path.name.removesuffix(_ENDING) + ".onnx")
-        artifact = artifact_source(beside) if beside.exists() else None
-        if artifact is not None and artifact.certificate != stated:
-            reason = f"is not the certificate of {beside}; give the artifact instead"
-            raise ArtifactError(f"{path}: {reason}")
-        groups = read_groups(stated)
-        domain = read_domain(stated.label.domain)
-    except (KeyError, TypeError, ValueError, RecursionError, CheckFailedError) as error:
-        raise ArtifactError(f"{path}: is not a labeldp certificate, or is damaged") from error
-    sha256 = hashlib.sha256(data).hexdigest()
-    own = None if artifact is None else artifact.sha256
-    return LabelSource(path, sha256, stated, domain, groups, None, own)
-
-
-def _require_usable(path: Path, stated: Certificate) -> None:
-    """Raise ArtifactError if nothing can be trained on its labels."""
+    stated = found.certificate
     if stated.label.column is None:
         raise ArtifactError(
             f"{path}: randomizes several columns together; training needs one for a single column"
         )
     if stated.insecure is not None:
         raise ArtifactError(f"{path}: {stated.insecure!r}; compile it again without a test seed")
+    return found
+
+
+def classes_of(artifact: Artifact) -> tuple[int | str, ...] | None:
+    """The true labels, where they are few enough to be classes."""
+    domain = artifact.label
+    if isinstance(domain, CategoricalDomain):
+        return tuple(domain.values)
+    if isinstance(domain, IntegerDomain) and domain.size <= MAX_CLASSES:
+        return tuple(range(domain.min, domain.max + 1))
+    return None
+
+
+def answers_with_sets(artifact: Artifact) -> bool:
+    """Whether private labels are the numbers of sets of classes."""
+    sets = artifact.certificate.sets
+    return sets is not None and sets.blocks is not None
 
 
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
@@ -169,7 +87,7 @@ def _of_person(certificate: Certificate) -> str:
 def privatized_statement(
     config: Config,
     method: Privatized,
-    source: LabelSource,
+    artifact: Artifact,
     *,
     labels: tuple[int, int],
     correction: Correction | None,
@@ -182,16 +100,16 @@ def privatized_statement(
     private column may hold true labels.
     """
     used, whole = labels
-    certificate, privacy = source.certificate, source.certificate.privacy
+    certificate, privacy = artifact.certificate, artifact.certificate.privacy
     here, keyed = method.private_column is None, method.key is not None
     most = method.max_examples_per_user
     where = f"randomized once with {certificate.mechanism} ({certificate.name})"
-    if source.sets:
+    if answers_with_sets(artifact):
         where += ", whose output is the number of a set of classes"
-    names = [column.name for column in source.groups.columns]
+    names = [column.name for column in artifact.groups.columns]
     if names:
         where += (
-            f", using the table of its row's group ({source.groups.tables:,} tables; by "
+            f", using the table of its row's group ({artifact.groups.tables:,} tables; by "
             f"{', '.join(names)})"
         )
     parts = privacy.epsilon_label, privacy.epsilon_prior, privacy.epsilon_total
@@ -223,19 +141,16 @@ def privatized_statement(
         "its labels were randomized once; nothing here can prove it.": not here,
         f"{DECLARED_BY[0].upper()}{DECLARED_BY[1:]} of the artifact declares that groups are "
         "public and were fixed before any label was seen; nothing here can prove it.": bool(names),
-        "The certificate was believed; labeldp verify proves the ε of an artifact.": (
-            source.artifact is None
-        ),
     }
     details = {
         "epsilon_label": privacy.epsilon_label,
         "epsilon_prior": privacy.epsilon_prior,
         "artifact_name": certificate.name,
         "artifact_mechanism": certificate.mechanism,
-        "certificate_source": "artifact" if method.artifact is not None else "certificate",
-        "certificate_source_sha256": source.sha256,
-        "artifact_verified": None if source.artifact is None else True,
-        "largest_bias": source.largest_bias,
+        "certificate_source": "artifact",
+        "certificate_source_sha256": artifact.sha256,
+        "artifact_verified": True,
+        "largest_bias": largest_bias(artifact.label, certificate),
         "group_columns": names,
         "randomized_here": here,
         "keyed": keyed,

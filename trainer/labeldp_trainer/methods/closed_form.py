@@ -19,10 +19,10 @@ from labeldp_trainer.config import LoadedConfig, NoMethod
 from labeldp_trainer.config.method import HEADS, Head
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.fit import fitted_labels
+from labeldp_trainer.methods.corrections import BiasedError
 from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, used_rows
 from labeldp_trainer.methods.statement import Statement
-from labeldp_trainer.methods.unbiased import BiasedError
 from labeldp_trainer.models import Params
 
 _VECTORS = 2  # dimensions
@@ -98,13 +98,10 @@ MOST_COLUMNS = 500
 Solve = Callable[[OriginalColumns], CoefficientEstimates]
 
 
-def coefficients_of(
-    setting: Setting, solve: Solve, *, weighted: bool, refused: str | None = None
-) -> KeptCoefficients | None:
+def coefficients_of(setting: Setting, solve: Solve, *, weighted: bool) -> KeptCoefficients | None:
     """What ``solve`` finds for the original features of these rows; None for other vectors.
 
-    ``setting`` has all rows: those that users may not have are left out here. ``refused`` says why
-    nothing is to be solved.
+    ``setting`` has all rows: those that users may not have are left out here.
     """
     config, original = setting.loaded.config, setting.original
     if not config.linear_in_features or original is None or original.encoder is None:
@@ -125,14 +122,14 @@ def coefficients_of(
     width = len(columns.columns) + len(columns.constant)
     if width > MOST_COLUMNS or width * outputs > MOST:
         refused = f"{width:,} columns are too many; at most {MOST_COLUMNS:,} have coefficients"
+        return kept.model_copy(update={"refused": refused})
     try:
         with np.errstate(all="ignore"):  # what is not finite is left out below
-            found = solve(columns) if refused is None else None
+            found = solve(columns)
     except BiasedError as error:
-        found, refused = None, str(error)
+        return kept.model_copy(update={"refused": str(error)})
     except ValueError:  # of linear algebra
-        found, refused = None, "the features have very different sizes; rescale them"
-    if found is None:
+        refused = "the features have very different sizes; rescale them"
         return kept.model_copy(update={"refused": refused})
     each = [_coefficient(found, j, column) for j, column in enumerate(columns.columns)]
     each += [_without(column, "constant") for column in columns.constant]

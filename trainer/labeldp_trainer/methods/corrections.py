@@ -28,17 +28,22 @@ has a table of its own, this is done for the rows of each table alone.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int32
-from labeldp_learn.toolkit import PrivateRows, debiased_values
-from labeldp_verify.analysis import least_variance_inverse
+from jaxtyping import Float64, Int32, Int64
+from labeldp_learn.toolkit import PrivateRows, central_fourth_moments, debiased_values
+from labeldp_verify.analysis import lattice_indices, least_variance_inverse
 from labeldp_verify.artifact import Artifact
-from labeldp_verify.forms import Domain
+from labeldp_verify.forms import AdditiveRandomizer, Domain, Groups, Randomizer
+from numpy.typing import NDArray
 
+from labeldp_compile.toolkit import group_array, indexes_of_columns
+from labeldp_trainer.coefficients import PrivateTargets
 from labeldp_trainer.config.method import Correction
-from labeldp_trainer.data.labels import Coded
+from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.labels import Cells, Coded, numbers, places, taken
 from labeldp_trainer.errors import ArtifactError
 
 
@@ -156,3 +161,163 @@ def debiased_numbers(domain: Domain, parts: Sequence[PrivateRows]) -> DebiasedNu
     shares = everywhere / n
     spread = float(shares @ (labels - shares @ labels) ** 2)
     return DebiasedNumbers(found, float(np.sqrt(squares / max(n * spread, 1e-300))))
+
+
+# Private labels as outputs of the artifact that is named for them, and what they say of labels.
+#
+# It cannot be proved that private labels are outputs of an artifact, but it can be disproved, or be
+# far from likely. A run then says so. It is not refused: true labels must not decide an exit code.
+#
+# Where an artifact has several tables, public columns say which one randomizes a row: features,
+# read as ``labeldp randomize`` reads them. Unlisted values and nulls have the table of all others.
+
+
+def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
+    """The columns [n] of the groups by their names, as the artifact takes them. Raises DataError.
+
+    Their types are as an artifact needs them, or a CSV file's, in which nothing has a type.
+    """
+    found = {}
+    for column in groups.columns:
+        given, cells = part.columns[column.name], False
+        if isinstance(given, Cells):
+            given, cells = given.values, True
+        found[column.name] = group_array(Path(part.source), column, given, cells=cells)
+    return found
+
+
+def table_of_row(groups: Groups, part: DataPart) -> Int64[np.ndarray, " n"]:
+    """[n] the number of each row's table. Raises DataError."""
+    columns = group_columns(groups, part)
+    return indexes_of_columns(groups)([columns[column.name] for column in groups.columns])
+
+
+def rows_by_table(
+    artifact: Artifact, table: Int64[np.ndarray, " n"] | None, private: Any
+) -> tuple[list[PrivateRows], bool]:
+    """The private labels [n] by the table of their row, and whether all are outputs of it.
+
+    ``table`` [n] is the number of each row's table, None where all rows have the first. Tables
+    without rows are left out. What is no output has the code 0.
+    """
+    tables = np.zeros(len(private), np.int64) if table is None else table
+    codes = np.empty(len(private), np.int64)
+    for number in np.unique(tables).tolist():
+        rows = np.flatnonzero(tables == number)
+        own = private if len(rows) == len(private) else taken(private, rows)
+        codes[rows] = _output_indices(artifact.tables[number], own)
+    ones = np.ones(len(private))
+    parts = PrivateRows.by_table(artifact, tables, np.maximum(codes, 0), ones)
+    return parts, bool((codes >= 0).all())
+
+
+def _output_indices(randomizer: Randomizer, private: Any) -> Int64[np.ndarray, " r"]:
+    """The index of each private label among the outputs; −1 for what is not one."""
+    if not isinstance(randomizer, AdditiveRandomizer):
+        return places(private, randomizer.values)
+    array = numbers(private)
+    if array is None:
+        return np.full(len(private), -1)
+    with np.errstate(over="ignore"):
+        return lattice_indices(randomizer, array.astype(np.float64))
+
+
+def are_possible(artifact: Artifact, parts: Sequence[PrivateRows]) -> bool:
+    """Whether the shares of private labels that are outputs can be as they are by chance."""
+    if not all(part.is_small for part in parts):
+        return True
+    # Only private labels of a file need the estimators.
+    from labeldp_learn.toolkit import hardly_private  # noqa: PLC0415
+
+    return not hardly_private(artifact, {part.number: part.codes for part in parts})
+
+
+def added_variance(targets: Coded, parts: Sequence[PrivateRows], *, classes: bool) -> float:
+    """About the mean variance of unbiased targets [n, k] that randomizing added; 0 if unknown."""
+    count = np.bincount(targets.codes, minlength=len(targets.rows)) / len(targets)
+    square = float(count @ np.square(targets.rows).sum(axis=1))
+    if classes:  # the expectation of a target is a one-hot label
+        return max((square - 1) / int(targets.rows.shape[1]), 0.0)
+    expected, n = 0.0, sum(len(part.rows) for part in parts)
+    for part in parts:
+        if not part.is_small:
+            return 0.0
+        seen, first = np.unique(part.codes, return_index=True)
+        values = targets.rows[targets.codes[part.rows[first]], 0]
+        chances = part.matrix[:, seen]
+        means = chances @ values / np.maximum(chances.sum(axis=1), np.finfo(float).tiny)
+        expected += len(part.rows) / n * float(part.shares @ means**2)
+    return max(square - expected, 0.0) if parts else 0.0
+
+
+# Unbiased targets of private labels, and how much noise they have under each label.
+
+_BIAS_WEIGHTS = (1e-12, 1e-9, 1e-6)
+"""Of the variance in ``debiased_values``: about none."""
+_EVENLY = 0.01  # share of labels spread over all labels
+_MOST_BIAS = 0.05  # of the least standard error that a coefficient can have
+
+
+class BiasedError(ValueError):
+    """No targets are unbiased; the text says why."""
+
+
+def private_targets(parts: Sequence[PrivateRows], order: Sequence[int] | None) -> PrivateTargets:
+    """Of all rows of parts, for the classes ``order`` of an artifact, or for numbers (None).
+
+    Raises BiasedError, or ArtifactError for classes whose outputs are nearly the same.
+    """
+    codes = np.empty(sum(len(part.rows) for part in parts), np.int64)
+    found = list[tuple[Float64[np.ndarray, "m k"], ...]]()
+    before = 0
+    for part in parts:
+        if not part.is_small:
+            raise BiasedError("its artifact has too many outputs")
+        seen, own = np.unique(part.codes, return_inverse=True)
+        whole = _unbiased_numbers(part) if order is None else _unbiased_classes(part, order)
+        found.append(tuple(numbers[seen] for numbers in whole))
+        codes[part.rows] = own + before
+        before += len(found[-1][0])
+    return PrivateTargets(codes, *(np.concatenate(own) for own in zip(*found, strict=True)))
+
+
+def _unbiased_classes(
+    part: PrivateRows, order: Sequence[int]
+) -> tuple[Float64[np.ndarray, "m k"], ...]:
+    """W[o, c] has the mean 1[y = c], so that W² − W has the mean Var[W[o, c] | y]."""
+    values = debiasing_weights(part.matrix, part.table.certificate.name)[:, order]
+    means = np.eye(len(part.matrix))[:, order]
+    variances = np.maximum(part.matrix @ values**2 - means, 0.0)
+    fourth = central_fourth_moments(part.matrix, values, means)
+    return _of_all(values, values**2 - values, variances, fourth)
+
+
+def _unbiased_numbers(part: PrivateRows) -> tuple[Float64[np.ndarray, "m k"], ...]:
+    """Of all values that are unbiased, those of least variance for the likeliest labels."""
+    matrix = part.matrix
+    # what no label seems to have must be unbiased, too
+    shares = (1 - _EVENLY) * part.shares + _EVENLY / len(matrix)
+    labels = np.array(list(part.table.domain.listed), np.float64)
+    for weight in _BIAS_WEIGHTS:
+        values = debiased_values(matrix, labels, shares, weight)
+        means = matrix @ values
+        variances = np.maximum(matrix @ values**2 - means**2, 0.0)
+        bias = float(np.abs(means - labels).max())
+        if bias <= _MOST_BIAS * np.sqrt(variances.min() / len(part.rows)):
+            break
+    else:
+        raise BiasedError("its private labels are biased; goal: training in the spec avoids it")
+    noise = debiased_values(matrix, variances, shares, _BIAS_WEIGHTS[-1])
+    missed = max(float((variances - matrix @ noise).max()), 0.0)
+    fourth = central_fourth_moments(matrix, values[:, None], means[:, None])
+    return _of_all(values[:, None], noise[:, None] + missed, variances[:, None], fourth)
+
+
+def _of_all(
+    values: Float64[np.ndarray, "m k"],
+    noise: Float64[np.ndarray, "m k"],
+    variances: Float64[np.ndarray, "y k"],
+    fourth: Float64[np.ndarray, "y k"],
+) -> tuple[Float64[np.ndarray, "m k"], ...]:
+    ends = (variances.min(axis=0), variances.max(axis=0), fourth.max(axis=0))
+    return values, noise, *(np.repeat(end[None, :], len(values), axis=0) for end in ends)

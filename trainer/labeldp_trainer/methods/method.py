@@ -22,12 +22,11 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import Strict, TrueLabels
 from labeldp_trainer.data import DataPart, Dataset, array_digest
 from labeldp_trainer.data.labels import class_labels, label_numbers, owner_codes, require_declared
-from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import mean_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.representations.kind import Steps, silent
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line, write_json
 
@@ -204,43 +203,6 @@ class MethodBuilder(Generic[C]):
     def build(self, setting: Setting) -> Method:
         """The method. Raises InputError."""
         raise NotImplementedError
-
-
-class Fits(NamedTuple):
-    """Arrays of a given shape and one of the dtype kinds (such as "iu").
-
-    With ``ends`` (a, b), all entries are at least a and below b.
-    """
-
-    kinds: str
-    shape: tuple[int, ...]
-    ends: tuple[float, float] | None = None
-
-    def holds(self, array: NDArray[Any]) -> bool:
-        """Whether the array fits."""
-        if array.dtype.kind not in self.kinds or array.shape != self.shape:
-            return False
-        return self.ends is None or bool(((array >= self.ends[0]) & (array < self.ends[1])).all())
-
-
-def require_kept(stored: Stored, expected: Mapping[str, Fits], source: str) -> None:
-    """Raise RunFolderError unless these are the arrays that a run of this config keeps.
-
-    In JAX an index beyond an array takes the last entry without an error. So private labels for
-    fewer rows would train without a message. ``source`` is for the message.
-    """
-    if set(stored) != set(expected) or not all(
-        fits.holds(stored[name]) for name, fits in expected.items()
-    ):
-        raise unfit(source)
-
-
-def unfit(source: str) -> RunFolderError:
-    """The error that stored arrays do not fit these rows and this config."""
-    return RunFolderError(
-        f"{source}: the run was started with other rows, or its kept.npz is damaged; start another "
-        "run"
-    )
 
 
 # Chooses the rows of each user that take part, without reading labels.

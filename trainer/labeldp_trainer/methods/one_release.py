@@ -29,8 +29,14 @@ from labeldp_trainer.methods.method import (
 )
 from labeldp_trainer.methods.statement import Excess, Statement, protected, written
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.fit import fitted_release
-from labeldp_trainer.one_release.plan import ReleaseCheck, checks, drawn, expected_share, planned
+from labeldp_trainer.one_release.plan import (
+    ReleaseCheck,
+    checks,
+    drawn,
+    expected_share,
+    fitted_release,
+    planned,
+)
 from labeldp_trainer.one_release.release import FILE, Release, read_release
 from labeldp_trainer.one_release.rows import MOST_ROWS, PublicRows, Users
 from labeldp_trainer.randomize import exact

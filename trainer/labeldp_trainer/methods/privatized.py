@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_learn.toolkit import PrivateRows
 from labeldp_runtime import GroupError, IdError, LabelError
+from labeldp_verify.artifact import largest_bias
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
@@ -23,7 +24,6 @@ from labeldp_compile.toolkit import (
     is_noted,
     label_array,
     no_note,
-    read_note,
 )
 from labeldp_trainer.coefficients import (
     CoefficientEstimates,
@@ -38,17 +38,24 @@ from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
-    artifact_source,
-    certificate_source,
+    answers_with_sets,
+    classes_of,
     load_randomizer,
     privatized_statement,
+    usable_artifact,
 )
 from labeldp_trainer.methods.closed_form import coded_targets, coefficients_of, solve_labels
 from labeldp_trainer.methods.corrections import (
+    added_variance,
+    are_possible,
     class_shares,
     corrected,
     debiased_numbers,
+    group_columns,
+    private_targets,
     require_correction,
+    rows_by_table,
+    table_of_row,
 )
 from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import (
@@ -58,16 +65,7 @@ from labeldp_trainer.methods.method import (
     Setting,
     limited_to_users,
     owners_of,
-    unfit,
 )
-from labeldp_trainer.methods.outputs import (
-    added_variance,
-    are_possible,
-    group_columns,
-    rows_by_table,
-    table_of_row,
-)
-from labeldp_trainer.methods.unbiased import private_targets
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
@@ -78,29 +76,24 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
     """Builds the method from a config whose method is ``privatized``."""
 
     def __init__(self, loaded: LoadedConfig, method: Privatized) -> None:
-        """Read the certificate and choose the correction, before any data. Raises InputError."""
+        """Open the artifact and choose the correction, before any data. Raises InputError."""
         super().__init__(loaded, method)
-        if method.artifact is not None:
-            self._source = artifact_source(loaded.path(method.artifact))
-        else:
-            self._source = certificate_source(loaded.path(str(method.certificate)))
-        self.classes = self._source.classes
+        self._path = loaded.path(method.artifact)
+        self._artifact = usable_artifact(self._path)
+        self.classes = classes_of(self._artifact)
         self._column = method.private_column or method.column or loaded.config.data.label
         self._here = method.private_column is None
         self._refuse_true_labels()
         self._correction = self._chosen_correction()
-        # private labels that are used unchanged need no groups
-        by_group = self._here or method.artifact is not None
-        self._groups = self._group_columns() if by_group else []
+        self._groups = self._group_columns()
         if self._replaced and self._correction is not None:
             if self.classes is None:
                 reason = "its labels are not classes, or there are too many of them"
                 raise loaded.error(("method", "artifact"), reason)
-            assert self._source.artifact is not None
-            require_correction(self._source.artifact, self._correction, str(self._source.path))
+            require_correction(self._artifact, self._correction, str(self._path))
         others = [name for name in (method.id_column, method.user_column) if name is not None]
         self.columns = tuple(dict.fromkeys((self._column, *others, *self._groups)))
-        if method.user_column and self._source.certificate.privacy.epsilon_prior > 0:
+        if method.user_column and self._artifact.certificate.privacy.epsilon_prior > 0:
             reason = "cannot tell how many labels of a user the artifact's private prior counted"
             raise loaded.error(("method", "user_column"), f"{reason}; compile with another prior")
 
@@ -110,7 +103,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         A table may hold true labels beside private ones. A model that sees them as a feature is
         trained on true labels.
         """
-        label, method = self._source.certificate.label.column, self.method
+        label, method = self._artifact.certificate.label.column, self.method
         data = self.loaded.config.data
         if label == method.private_column:  # private labels may keep the name of the true ones
             return
@@ -124,49 +117,37 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         }
         for place, names in places.items():
             if label in names:
-                reason = f"{label!r} is the label of {self._source.path}; labels are not public"
+                reason = f"{label!r} is the label of {self._path}; labels are not public"
                 raise self.loaded.error(place, reason)
 
     def _chosen_correction(self) -> Correction | None:
         """The correction of a loss of classes; None for a regression. Raises ConfigError."""
-        config, method, artifact = self.loaded.config, self.method, self._source.artifact
+        config, correction = self.loaded.config, self.method.correction
         if config.loss != "cross_entropy":
-            if self._source.sets:
+            if answers_with_sets(self._artifact):
                 reason = (
                     f"{config.loss} is for numbers, but the private labels of "
-                    f"{self._source.certificate.name} are sets of classes; use cross_entropy, or "
+                    f"{self._artifact.certificate.name} are sets of classes; use cross_entropy, or "
                     "compile for this loss"
                 )
                 raise self.loaded.error(("loss",), reason)
             return None
-        if self._source.sets and artifact is None:
-            reason = (
-                "private labels are sets of classes, and a certificate does not contain "
-                "Pr[set | class]; give artifact instead"
-            )
-            raise self.loaded.error(("method", "certificate"), reason)
         if config.closed_form:
-            return "none" if artifact is None else "backward"
-        if method.debiased:
             return "backward"
-        if method.correction is not None:
-            return method.correction
         few = len(self.classes or ()) in range(1, MAX_CLASSES + 1)
-        return "forward" if few and artifact is not None else "none"
+        return correction or ("forward" if few else "none")
 
     @property
     def _replaced(self) -> bool:
         """Whether numbers from the artifact replace the private labels."""
-        if self._source.artifact is None:
-            return False
         if self._correction is None:  # sums can be debiased
             return self.loaded.config.closed_form
-        return self._correction != "none" or self._source.sets
+        return self._correction != "none" or answers_with_sets(self._artifact)
 
     def _group_columns(self) -> list[str]:
         """The columns that decide the table of a row. Raises ConfigError."""
-        names, data = [c.name for c in self._source.groups.columns], self.loaded.config.data
-        key = ("method", "certificate" if self._source.artifact is None else "artifact")
+        names, data = [c.name for c in self._artifact.groups.columns], self.loaded.config.data
+        key = ("method", "artifact")
         if names and isinstance(data, IdxData):
             raise self.loaded.error(
                 key, "has a table for each group, which needs columns; idx files have none"
@@ -184,10 +165,8 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         self._require_same_source(setting)
         tables = self._tables(setting)
         private = self._private(setting)
-        source, artifact = setting.dataset.train.source, self._source.artifact
-        parts, are_outputs = list[PrivateRows](), True
-        if artifact is not None:
-            parts, are_outputs = rows_by_table(artifact, tables, private)
+        source = setting.dataset.train.source
+        parts, are_outputs = rows_by_table(self._artifact, tables, private)
         doubts = [] if self._here else self._doubts(setting, parts, are_outputs=are_outputs)
         missing = pa.array(as_numpy(private), from_pandas=True).null_count
         if missing and not are_outputs:
@@ -197,15 +176,15 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             )
         targets, shares, left = self._targets(setting, private, parts)
         correction = self._correction
-        keep = {SOURCE: np.array(self._source.sha256)}
-        if tables is not None and (self._here or self._replaced):
+        keep = {SOURCE: np.array(self._artifact.sha256)}
+        if tables is not None:
             keep |= {TABLES: tables}
         if self._here:
             keep |= {KEPT: as_numpy(private)}
         statement = privatized_statement(
             self.loaded.config,
             self.method,
-            self._source,
+            self._artifact,
             labels=(len(private), whole),
             correction=correction,
             debiased=left is not None or correction == "backward",
@@ -215,43 +194,32 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             *(f"{source}: {self._column!r}: {doubt}" for doubt in doubts),
             *self._notes(left, regression=setting.loss.task.classes is None),
         )
-        closed = self.loaded.config.interactions is not None or self.loaded.config.closed_form
-        if closed:
-            coded, shares = coded_targets(setting, targets, shares)
-            added = added_variance(coded, parts, classes=shares is not None)
-        if self.loaded.config.interactions is not None:
-            return known_labels_method(
-                setting,
-                coded,
-                None if shares is not None else self._source.ends,
-                shares=shares,
-                extra=added,
-                statement=statement,
-                keep=keep,
-                notes=notes,
+        more: dict[str, Any] = {"statement": statement, "keep": keep, "notes": notes}
+        if not self.loaded.config.closed_form:
+            from labeldp_trainer.methods.stepped import (  # noqa: PLC0415  # it needs JAX
+                likelihood_loss,
+                minibatch_method,
             )
-        if self.loaded.config.closed_form:
-            return ClosedForm(
-                solve=lambda: solve_labels(setting, coded, self._source.ends, shares, added),
-                coefficients=lambda: self._coefficients(everyone, setting, parts),
-                statement=statement,
-                keep=keep,
-                notes=notes,
-            )
-        from labeldp_trainer.methods.stepped import (  # noqa: PLC0415  # it needs JAX
-            likelihood_loss,
-            minibatch_method,
-        )
 
-        per_example = likelihood_loss if correction == "forward" else None
-        return minibatch_method(
-            setting, targets, statement, per_example=per_example, keep=keep, notes=notes
+            per_example = likelihood_loss if correction == "forward" else None
+            return minibatch_method(setting, targets, per_example=per_example, **more)
+        coded, shares = coded_targets(setting, targets, shares)
+        added, ends = added_variance(coded, parts, classes=shares is not None), None
+        stated = self._artifact.certificate.label.domain
+        if shares is None and stated["kind"] != "categorical":
+            ends = float(stated["min"]), float(stated["max"])
+        if self.loaded.config.interactions is not None:
+            return known_labels_method(setting, coded, ends, shares=shares, extra=added, **more)
+        return ClosedForm(
+            solve=lambda: solve_labels(setting, coded, ends, shares, added),
+            coefficients=lambda: self._coefficients(everyone, setting, parts),
+            **more,
         )
 
     def _coefficients(
         self, everyone: Setting, setting: Setting, parts: Sequence[PrivateRows]
     ) -> KeptCoefficients | None:
-        """Those of unbiased targets, if the artifact is there to make some."""
+        """Those of unbiased targets."""
         classes = setting.loss.task.classes
         order = [list(self.classes or ()).index(value) for value in classes or ()]
         owners = owners_of(self.loaded, setting.dataset.train)
@@ -259,8 +227,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         def solve(columns: OriginalColumns) -> CoefficientEstimates:
             return of_private(columns, private_targets(parts, order or None), owners)
 
-        reason = None if parts else "they need the artifact; a certificate is not enough"
-        return coefficients_of(everyone, solve, weighted=False, refused=reason)
+        return coefficients_of(everyone, solve, weighted=False)
 
     def _targets(
         self, setting: Setting, private: NDArray[Any] | Cells, parts: Sequence[PrivateRows]
@@ -275,10 +242,10 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             order = [list(self.classes or ()).index(value) for value in task.classes or ()]
             shares = class_shares(parts, order) if self.loaded.config.closed_form else None
             return corrected(parts, order, self._correction), shares, None
-        found = debiased_numbers(self._source.domain, parts) if self._replaced else None
+        found = debiased_numbers(self._artifact.label, parts) if self._replaced else None
         if found is not None:
             return found.values, None, found.bias
-        if task.classes is not None and parts:  # what is no class is a doubt, not an error
+        if task.classes is not None:  # what is no class is a doubt, not an error
             return np.maximum(places(private, task.classes), 0).astype(np.int32), None, None
         return task.targets(private, source, self._column), None, None
 
@@ -287,40 +254,23 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
     ) -> list[str]:
         """Why the private column may hold true labels. Raises DataError if nothing notes that the
         artifact made it, and the config does not accept that."""
-        found, doubts, train = self._source, [], setting.dataset.train
-        if not self._is_noted(setting):
+        artifact, doubts, train = self._artifact, [], setting.dataset.train
+        table = self.loaded.path(str(self.loaded.config.data.train))
+        if not is_noted(table, train.files, [self._column], artifact.sha256, self._path):
             if not self.method.unnoted:
                 way_out = "accept that with unnoted: true in the config, under method"
-                raise no_note(Path(train.source), [self._column], found.path, way_out)
+                raise no_note(Path(train.source), [self._column], self._path, way_out)
             doubts.append(NOT_SHOWN)
-        artifact = found.artifact
-        if artifact is not None and not (are_outputs and are_possible(artifact, parts)):
-            doubts.append(f"can hardly be private labels of {found.certificate.name}")
+        if not (are_outputs and are_possible(artifact, parts)):
+            doubts.append(f"can hardly be private labels of {artifact.certificate.name}")
         return doubts
-
-    def _is_noted(self, setting: Setting) -> bool:
-        """Whether the table notes that the artifact made the private column. Raises DataError."""
-        found, data, files = self._source, self.loaded.config.data, setting.dataset.train.files
-        if found.artifact_sha256 is not None:
-            table = self.loaded.path(str(data.train))
-            return is_noted(table, files, [self._column], found.artifact_sha256, found.path)
-        epsilon, noted = found.certificate.privacy.epsilon_label, bool(files)
-        for path, metadata in files:  # a certificate does not give its artifact's SHA-256
-            entry = read_note(path, metadata).get(self._column)
-            if entry is not None and entry.epsilon_label != epsilon:
-                raise DataError(
-                    f"{path}: says that {entry.epsilon_label!r} was spent on each label in "
-                    f"{self._column!r}, but {found.path} says {epsilon!r}; give the artifact"
-                )
-            noted &= entry is not None
-        return noted
 
     def _require_same_source(self, setting: Setting) -> None:
         """Raise RunFolderError if the run was started with another file."""
-        found = self._source
-        if setting.stored is not None and str(setting.stored.get(SOURCE)) != found.sha256:
+        sha256 = self._artifact.sha256
+        if setting.stored is not None and str(setting.stored.get(SOURCE)) != sha256:
             raise RunFolderError(
-                f"{found.path}: is not the file that the run was started with; restore that file "
+                f"{self._path}: is not the file that the run was started with; restore that file "
                 "or start another run"
             )
 
@@ -332,7 +282,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         if not self._groups:
             return None
         train = setting.dataset.train
-        tables = table_of_row(self._source.groups, train)
+        tables = table_of_row(self._artifact.groups, train)
         stored = None if setting.stored is None else setting.stored.get(TABLES)
         if stored is not None and not np.array_equal(stored, tables):
             raise RunFolderError(
@@ -346,19 +296,16 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             column = train.columns[method.private_column]
             return column if isinstance(column, Cells) else _storable(as_numpy(column))
         if setting.stored is not None:
-            stored = setting.stored.get(KEPT)
-            if stored is None or stored.shape != (train.rows,):
-                raise unfit(train.source)
-            return stored
+            return setting.stored[KEPT]
         key = None if method.key is None else self.loaded.path(method.key)
         context = None if key is None else method.context or self._column
-        randomizer = load_randomizer(self.loaded.path(str(method.artifact)), key, context)
+        randomizer = load_randomizer(self._path, key, context)
         try:
             labels = train.columns[self._column]
             require_declared(labels, self.classes, train.source, self._column)
-            columns = group_columns(self._source.groups, train) if self._groups else None
+            columns = group_columns(self._artifact.groups, train) if self._groups else None
             if isinstance(labels, Cells):  # as ``labeldp randomize`` reads those of a CSV file
-                labels = label_array(self._source.domain, self._column, labels.values)
+                labels = label_array(self._artifact.label, self._column, labels.values)
             ids = None if key is None else train.columns[str(method.id_column)]
             ids = ids.names() if isinstance(ids, Cells) else ids
             version = method.label_version
@@ -368,14 +315,14 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
 
     def _notes(self, left: float | None, *, regression: bool) -> tuple[str, ...]:
-        certificate, notes = self._source.certificate, []
+        certificate, notes = self._artifact.certificate, []
         chosen = self.method.column is not None or not self._here
         if not chosen and certificate.label.column != self._column:
             notes.append(
                 f"{certificate.name} was compiled for the column {certificate.label.column!r} but "
                 f"randomizes {self._column!r}; check that it is the artifact of this label"
             )
-        bias = self._source.largest_bias
+        bias = largest_bias(self._artifact.label, certificate)
         advice = "goal: training in the spec avoids it"
         if certificate.goal == "training":
             advice = "a larger ε, or fewer labels, would have less of it"

@@ -45,7 +45,7 @@ from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
-from labeldp_trainer.representation.kind import silent
+from labeldp_trainer.representations.kind import silent
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks

@@ -24,7 +24,6 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import OptimizerConfig
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.devices import Devices, evaluated, mean_metrics
@@ -33,9 +32,8 @@ from labeldp_trainer.methods.method import Fitted, Method, Setting, Stored, Trai
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Params, fresh_params
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.checkpoints import Checkpoints, State
+from labeldp_trainer.run.checkpoints import Checkpoints, Stages, State, program_facts
 from labeldp_trainer.run.folder import Line, append_line, draw_curve, keep_lines
-from labeldp_trainer.run.program import Stages, program_facts
 
 Metrics = dict[str, jax.Array]
 Draw = Callable[[jax.Array, int, int], Any]
@@ -109,17 +107,12 @@ class Stepped(Method):
 
     def machine(self, setting: Setting) -> dict[str, Any]:
         """JAX's devices; and everything else that decides bits, if noise is repeated."""
-        facts = machine(setting.loaded)
+        devices = Devices.of(setting.loaded)
+        facts: dict[str, Any] = {"device": devices.kind, "devices": devices.count}
         if self.repeats_noise:
             model, start = setting.model, fresh_params(setting.loaded, setting.model)
             facts |= program_facts(model, start, setting.dataset.train.features)
         return facts
-
-
-def machine(loaded: LoadedConfig) -> dict[str, Any]:
-    """For ``run.json``: the devices of a network."""
-    devices = Devices.of(loaded)
-    return {"device": devices.kind, "devices": devices.count}
 
 
 def _tester(run: TrainingRun) -> Callable[[Params], Line]:
@@ -177,10 +170,9 @@ class _Epochs:
         return state.params, int(state.epoch), lines
 
     def _diverged(self, epoch: int) -> DivergedError:
-        part = "".join(f"{key}." for key in self.run.setting.loaded.within)
-        advice = f"lower {part}optimizer.learning_rate"
+        advice = "lower optimizer.learning_rate"
         if self.method.training_loss is not None:
-            advice += f", or set {part}training.early_stopping"
+            advice += ", or set training.early_stopping"
         private = self.method.statement.epsilon is not None
         then = (
             "privacy.txt says what another run spends" if private else "you can delete this folder"
@@ -311,10 +303,6 @@ def _weights(params: Any) -> Any:
 # Plain stochastic gradients: every epoch visits the examples in a fresh order.
 
 PerExample = Callable[[jax.Array, jax.Array], jax.Array]
-Augment = Callable[[jax.Array, Any], Any]
-"""(key, features of a batch) → others that should look the same to the model."""
-Also = Callable[[Params, jax.Array, Any], jax.Array]
-"""(params, key, features of a batch) → a loss that needs no targets."""
 
 
 def minibatch_method(
@@ -324,8 +312,6 @@ def minibatch_method(
     *,
     per_example: PerExample | None = None,
     mixup: float | None = None,
-    augment: Augment | None = None,
-    also: Also | None = None,
     keep: Stored | None = None,
     notes: tuple[str, ...] = (),
 ) -> Stepped:
@@ -334,8 +320,7 @@ def minibatch_method(
     ``targets`` are [n], or k numbers for each, such as soft labels; ``per_example`` takes the place
     of the loss on outputs and targets of a batch. With ``mixup`` = α, features are
     x' = λx + (1 − λ)x₂ and the loss is that for both targets, weighed alike, with λ ~ Beta(α, α)
-    for each batch (Zhang et al., *mixup*, 2018). ``augment`` changes the features of each batch
-    first; ``also`` is added to the loss and sees them as they are.
+    for each batch (Zhang et al., *mixup*, 2018).
     """
     model, devices = setting.model, Devices.of(setting.loaded)
     per_example = per_example or setting.loss.per_example
@@ -366,15 +351,8 @@ def minibatch_method(
         params: Params, key: jax.Array, rows: jax.Array, arrays: Any
     ) -> tuple[Params, Metrics]:
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays[:2])
-        y, clean = _decoded(y, arrays[2]), x
-        if augment is not None:
-            key, augment_key = jax.random.split(key)
-            x = augment(augment_key, x)
         loss = batch_loss if mixup is None else mixed_loss
-        value, estimate = jax.value_and_grad(loss)(params, key, x, y)
-        if also is not None:
-            more, slope = jax.value_and_grad(also)(params, jax.random.fold_in(key, 1), clean)
-            value, estimate = value + more, jax.tree.map(jnp.add, estimate, slope)
+        value, estimate = jax.value_and_grad(loss)(params, key, x, _decoded(y, arrays[2]))
         return estimate, {"batch_loss": value}
 
     def training_loss(params: Params, arrays: Any) -> jax.Array:

@@ -6,10 +6,10 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import (
@@ -21,8 +21,7 @@ from labeldp_trainer.config.model import (
 )
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.data.features import named_arrays
-from labeldp_trainer.models.linear import Linear, Model, Params
-from labeldp_trainer.models.operators import (
+from labeldp_trainer.operators import (
     POISSON_FLOOR,
     binned,
     clip,
@@ -35,6 +34,9 @@ from labeldp_trainer.models.operators import (
 
 if TYPE_CHECKING:  # the name imports JAX
     from jaxtyping import PRNGKeyArray
+if TYPE_CHECKING:  # these names import JAX
+    from jaxtyping import Array, PRNGKeyArray, PyTree
+
 
 # A sum of effects of columns, pairs and triples: what ``interactions`` learns, as a model.
 
@@ -80,30 +82,6 @@ class Interactions:
         logs = log_softplus(y / softness[None, :]) + params["log_softness"][None, :]
         return logs if self.loss == "cross_entropy" else softplus_of_log(logs, POISSON_FLOOR)
 
-    def require(self, params: Params) -> Params:
-        """The same. Raises ValueError if they are no parameters of such a model."""
-        try:
-            for name in ("base", "softness", "log_softness"):
-                if name in params and params[name].shape != (self.outputs,):
-                    raise ValueError(name)
-            columns = params.setdefault("columns", {})
-            bins = {name: self._bins_of(int(name), column) for name, column in columns.items()}
-            for name, term in params.setdefault("terms", {}).items():
-                if term["weights"].shape[1:] != (self.outputs,):
-                    raise ValueError("weights")
-                for column, table in zip(name.split("x"), term["tables"].values(), strict=True):
-                    if len(table) < bins[column]:
-                        raise ValueError("tables")
-            x = {
-                "numeric": np.zeros((2, self.shape.numeric), np.float32),
-                "categorical": np.zeros((2, len(self.shape.vocabularies)), np.int32),
-            }
-            if self.apply(params, x).shape != (2, self.outputs):
-                raise ValueError("shape")
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise ValueError("these are no parameters of a model of interactions") from error
-        return params
-
     def _sum(self, params: Params, x: Any) -> Any:
         y: Any = params["base"][None, :]
         if not params["terms"]:
@@ -122,15 +100,6 @@ class Interactions:
                     product = flat(product[:, :, None] * values[:, None, :])
             y = y + matmul(product, term["weights"])
         return y
-
-    def _bins_of(self, number: int, column: Params) -> int:
-        """How many bins a column has. Raises ValueError if a code of it has none."""
-        if number < self.shape.numeric:
-            return len(column["edges"]) + 2
-        bins = column["bins"]
-        if len(bins) != self.shape.vocabularies[number - self.shape.numeric] or bins.min() < 0:
-            raise ValueError("bins")
-        return int(bins.max()) + 1
 
     def _bins(self, number: int, column: Params, x: Any) -> Any:
         if number < self.shape.numeric:
@@ -281,3 +250,82 @@ def _build(loaded: LoadedConfig, config: NetworkConfig, shape: FeatureShape, out
 def count_parameters(params: Params) -> int:
     """How many numbers a pytree of parameters has."""
     return sum(math.prod(leaf.shape) for _, leaf in named_arrays(params))
+
+
+# Linear functions of tables, flat arrays or flattened images, and the interface of all models.
+
+Params = Any  # a pytree of float32 arrays
+
+
+class Model(Protocol):
+    """Any object with these two functions; both are pure.
+
+    ``apply`` must treat every example separately. Batch norm is not allowed: it mixes examples, so
+    one label would change the gradient of another.
+    """
+
+    def init(self, key: Any) -> Params:
+        """Fresh parameters from a key of JAX, or from None: a closed form draws nothing."""
+        ...
+
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Outputs for features: logits, or one number (k = 1).
+
+        ``key`` is given in training only, for dropout.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear function of the features; a categorical column has one weight per category."""
+
+    shape: FeatureShape
+    outputs: int
+
+    def init(self, key: PRNGKeyArray | None = None) -> Params:
+        """Zeros: the loss is convex, so any start is as good."""
+        return {
+            "categories": np.zeros((sum(self.shape.vocabularies), self.outputs), np.float32),
+            "w": np.zeros((flat_size(self.shape), self.outputs), np.float32),
+            "b": np.zeros(self.outputs, np.float32),
+        }
+
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Logits, or one number per example."""
+        y: Any = params["b"][None, :]
+        if flat_size(self.shape):
+            y = numbers(x) @ params["w"] + y
+        if self.shape.vocabularies:
+            y = y + looked_up(params["categories"], self.shape, x).sum(axis=1)
+        return y
+
+
+def looked_up(
+    table: Float[Array, "categories width"],
+    shape: FeatureShape,
+    x: dict[str, Shaped[Array, "b ..."]],
+) -> Float[Array, "b columns width"]:
+    """The rows of a table that holds the categories of all columns, one column after another.
+
+    One table for all columns compiles and runs many times as fast as one per column.
+    """
+    starts = np.cumsum([0, *shape.vocabularies], dtype=np.int32)[:-1]
+    return table[x["categorical"] + starts[None, :]]
+
+
+def flat_size(shape: FeatureShape) -> int:
+    """How many numbers one example has, without categories."""
+    if shape.image is None:
+        return shape.numeric
+    height, width, channels = shape.image
+    return height * width * channels
+
+
+def numbers(x: PyTree[Shaped[Array, "b ..."]]) -> Float[Any, "b d"]:
+    """The numeric features, or the pixels."""
+    return flat(x["numeric"] if isinstance(x, dict) else x)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, Int32, PRNGKeyArray
 
-from labeldp_trainer.models.operators import dispatched
+from labeldp_trainer.operators import dispatched
 
 Layer = dict[str, Float[Array, "..."]]
 _PATCHES = 1 << 24  # numbers in all patches that memory holds at a time
@@ -68,14 +68,6 @@ def top_k(x: Float[Array, "b n"], count: int) -> tuple[Float[Array, "b k"], Int3
     values, places = lax.top_k(few, count)
     part = jnp.take_along_axis(chosen, places // size, axis=1)
     return values, part * size + places % size
-
-
-@dispatched
-def counted(column: Int32[Array, "b pairs"], pairs: int, width: int) -> Float[Array, "b width"]:
-    """How often each of ``width`` columns is named in a row."""
-    rows = jnp.arange(column.shape[0], dtype=jnp.int32)
-    counts = jnp.zeros((column.shape[0], width), jnp.float32)
-    return counts.at[rows[:, None], column].add(1.0)
 
 
 def conv_init(

@@ -9,6 +9,7 @@ from jax import Array
 from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
 
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.models.build import Params, flat_size, looked_up, numbers
 from labeldp_trainer.models.layers import (
     conv,
     conv_init,
@@ -23,8 +24,7 @@ from labeldp_trainer.models.layers import (
     stack,
     stack_init,
 )
-from labeldp_trainer.models.linear import Params, flat_size, looked_up, numbers
-from labeldp_trainer.models.operators import flat, joined
+from labeldp_trainer.operators import flat, joined
 
 _EMBEDDING_SCALE = 0.05
 

@@ -121,7 +121,7 @@ class Release:
     def noise(self) -> ProvedNoise:
         """That of the statistic."""
         facts = self.facts
-        return ProvedNoise(facts.squared_sensitivity, self.statistic.size, facts.sigma)
+        return ProvedNoise(facts.squared_sensitivity, facts.sigma, self.statistic.size)
 
     def to_bytes(self) -> bytes:
         """The contents of ``release.npz``; the same for the same release."""

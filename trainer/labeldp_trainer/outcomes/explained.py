@@ -251,12 +251,11 @@ def require_explained(path: Path, *, overwrite: bool) -> None:
 
     With ``overwrite`` it may be one that was written before, with nothing else in it.
     """
-    for each in (path, _old(path)):
-        if os.path.lexists(each) and not _is_ours(each):
-            raise InputError(
-                f"{each}: exists already, and is not a folder that labeldp explain wrote; choose "
-                "another output"
-            )
+    if os.path.lexists(path) and not _is_ours(path):
+        raise InputError(
+            f"{path}: exists already, and is not a folder that labeldp explain wrote; choose "
+            "another output"
+        )
     if not path.exists():
         require_folder(path)
     elif not overwrite and any(path.iterdir()):
@@ -269,20 +268,9 @@ def replaced_when_whole(path: Path) -> Iterator[Path]:
 
     Raises DataError.
     """
-    old = _old(path)
-    if old.exists() and not path.exists():  # a run was killed between its two names
-        old.rename(path)
-    shutil.rmtree(old, ignore_errors=True)  # a killed run left it
-    try:
-        with folder_when_whole(path) as part:
-            yield part
-            if path.exists():
-                path.rename(old)
-    except BaseException:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    with folder_when_whole(path) as part:
+        yield part
+        shutil.rmtree(path, ignore_errors=True)  # an earlier one
 
 
 def _is_ours(path: Path) -> bool:
@@ -291,8 +279,3 @@ def _is_ours(path: Path) -> bool:
         return not path.is_symlink() and all(_OURS.fullmatch(one.name) for one in path.iterdir())
     except OSError:
         return False
-
-
-def _old(path: Path) -> Path:
-    """The name of a folder while it is replaced."""
-    return path.with_name(f".{path.name}.labeldp-old")

@@ -33,7 +33,6 @@ from labeldp_compile.toolkit import (
 )
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.arrays import read_arrays, read_embeddings
 from labeldp_trainer.data.features import Encoder, TableEncoder
@@ -43,8 +42,9 @@ from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
 from labeldp_trainer.representation import Representation, restored, vectors_of_part
+from labeldp_trainer.representations.kind import given_vectors
 from labeldp_trainer.run import RunFolder
-from labeldp_trainer.run.params import load_params, load_tree
+from labeldp_trainer.run.folder import load_params, load_tree
 
 # A finished run, ready to predict: config, encoder, model and parameters from its folder.
 
@@ -57,7 +57,7 @@ class Trained:
 
     Attributes:
         folder: of the run.
-        loaded: its config, for the final model; relative paths start where they did in training.
+        loaded: its config; relative paths start where they did in training.
         encoder: from the features of a file to those of the model.
         loss: with its task.
         representation: what the model sees instead of features; None if it sees features.
@@ -103,7 +103,7 @@ def open_trained(path: Path) -> Trained:
     folder = RunFolder(path)
     folder.facts()
     stated = folder.encoder()
-    loaded = folder.config(stated.data_directory).final
+    loaded = folder.config(stated.data_directory)
     if stated.model_from != "config":
         raise RunFolderError(
             f"{path}: was trained with a model from Python, which is not in the folder; call its "
@@ -121,19 +121,12 @@ def open_trained(path: Path) -> Trained:
             )
         shape = FeatureShape(numeric=representation.width)
     model = build_model(loaded, shape, task.outputs)
-    params = _params(folder, loaded, model)
+    if isinstance(model, Interactions):  # which terms there are is learned: the file says it
+        params = load_tree(folder.params)
+    else:
+        params = load_params(folder.params, initial_params(loaded, model))
     loss = Loss(loaded.config.loss, task)
     return Trained(folder, loaded, encoder, loss, representation, model, params)
-
-
-def _params(folder: RunFolder, loaded: LoadedConfig, model: Model) -> Params:
-    """Raises RunFolderError."""
-    if not isinstance(model, Interactions):
-        return load_params(folder.params, initial_params(loaded, model))
-    try:  # which terms there are is learned, so that the file says it
-        return model.require(load_tree(folder.params))
-    except ValueError:
-        raise RunFolderError(f"{folder.params}: has the parameters of another model") from None
 
 
 # Predictions of a finished run for the rows of a file, in batches.
@@ -215,16 +208,21 @@ def _predict_one(
     if (first := next(batches, None)) is None:
         return 0
     with replaced_when_whole(output, most=most) as file:
-        sink = (
-            _Archive(file, trained)
-            if written is None
-            else _Columns(file, written, source, in_folders, _decimal(trained, form))
-        )
+        sink, predicted = None, list[dict[str, pa.Array]]()
         for batch, _, part in itertools.chain([first], batches):
-            sink.write(batch, dict(zip(names, _predicted(trained, part), strict=False)))
+            added = dict(zip(names, _predicted(trained, part), strict=False))
+            if written is None:
+                predicted.append(added)
+            else:
+                made = _beside(batch, added, in_folders)
+                sink = sink or _sink(file, written, source, made.schema, _decimal(trained, form))
+                sink.write(made)
             rows += part.rows
             progress(part.rows)
-        sink.finish()
+        if sink is None:
+            _write_archive(file, trained, predicted)
+        else:
+            sink.finish()
     return rows
 
 
@@ -285,69 +283,44 @@ def _predicted(trained: Trained, part: DataPart) -> list[pa.Array]:
     return [values, *map(pa.array, () if probabilities is None else probabilities.T)]
 
 
-class _Columns:
+def _beside(
+    batch: pa.RecordBatch | None, added: dict[str, pa.Array], in_folders: Collection[str]
+) -> pa.RecordBatch:
     """The columns of the input, if it has any, followed by the new ones.
 
     Those ``in_folders`` are left out: the names of the output's folders give them, too.
     """
-
-    def __init__(
-        self,
-        file: BinaryIO,
-        form: Format,
-        source: Path,
-        in_folders: Collection[str],
-        decimal: str,
-    ) -> None:
-        self._decimal = decimal
-        self._file, self._form, self._source, self._in_folders = file, form, source, in_folders
-        self._sink: Any = None
-
-    def write(self, batch: pa.RecordBatch | None, added: dict[str, pa.Array]) -> None:
-        made = pa.RecordBatch.from_pydict(added)
-        if batch is not None:
-            own = [name for name in batch.schema.names if name not in self._in_folders]
-            batch = batch.select(own) if self._in_folders else batch
-            schema = pa.schema([*batch.schema, *made.schema], metadata=batch.schema.metadata)
-            made = pa.RecordBatch.from_arrays([*batch.columns, *made.columns], schema=schema)
-        self._sink = self._sink or self._opened(made.schema)
-        self._sink.write(made)
-
-    def _opened(self, schema: pa.Schema) -> Any:
-        if self._form.delimiter is not None:
-            for field in schema:
-                if not csv_holds(field.type):
-                    raise refused(self._source, f"CSV cannot hold {field.name!r}, a {field.type}")
-            text = TextOut(self._file, gzipped=self._form.gzipped)
-            return CsvSink(text, schema, self._form.delimiter, self._decimal)
-        read = format_of(self._source)
-        like = pq.read_metadata(self._source) if read is not None and not read.is_text else None
-        return ParquetSink(self._file, schema, like, [PREDICTION])
-
-    def finish(self) -> None:
-        self._sink.finish()
+    made = pa.RecordBatch.from_pydict(added)
+    if batch is None:
+        return made
+    batch = batch.select([name for name in batch.schema.names if name not in in_folders])
+    schema = pa.schema([*batch.schema, *made.schema], metadata=batch.schema.metadata)
+    return pa.RecordBatch.from_arrays([*batch.columns, *made.columns], schema=schema)
 
 
-class _Archive:
+def _sink(
+    file: BinaryIO, form: Format, source: Path, schema: pa.Schema, decimal: str
+) -> CsvSink | ParquetSink:
+    if form.delimiter is None:
+        read = format_of(source)
+        like = pq.read_metadata(source) if read is not None and not read.is_text else None
+        return ParquetSink(file, schema, like, [PREDICTION])
+    for field in schema:
+        if not csv_holds(field.type):
+            raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")
+    return CsvSink(TextOut(file, gzipped=form.gzipped), schema, form.delimiter, decimal)
+
+
+def _write_archive(file: BinaryIO, trained: Trained, predicted: list[dict[str, pa.Array]]) -> None:
     """Arrays ``prediction``, and ``probabilities`` and ``classes`` if requested."""
-
-    def __init__(self, file: BinaryIO, trained: Trained) -> None:
-        self._file, self._classes = file, trained.classes
-        self._found: list[dict[str, pa.Array]] = []
-
-    def write(self, batch: pa.RecordBatch | None, added: dict[str, pa.Array]) -> None:
-        self._found.append(added)
-
-    def finish(self) -> None:
-        first, *others = (
-            np.concatenate([_storable(added[name]) for added in self._found])
-            for name in self._found[0]
-        )
-        arrays = {PREDICTION: first}
-        if others:
-            shares = np.stack(others, axis=1)
-            arrays |= {"probabilities": shares, "classes": _storable(self._classes)}
-        np.savez(self._file, **arrays)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
+    first, *others = (
+        np.concatenate([_storable(added[name]) for added in predicted]) for name in predicted[0]
+    )
+    arrays = {PREDICTION: first}
+    if others:
+        shares = np.stack(others, axis=1)
+        arrays |= {"probabilities": shares, "classes": _storable(trained.classes)}
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
 
 
 def _storable(array: pa.Array) -> Any:

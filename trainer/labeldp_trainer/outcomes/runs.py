@@ -200,7 +200,7 @@ def _whole(path: Path) -> Run:
         name=config.name,
         method=config.method.kind,
         representation=None if config.representation is None else config.representation.kind,
-        model=loaded.final.config.model_kind,
+        model=loaded.config.model_kind,
         label=config.data.label,
         loss=config.loss,
         epsilon=epsilon,

@@ -215,7 +215,7 @@ def all_metrics(result: Result) -> str:
 
 def _trained(loaded: LoadedConfig, result: Result) -> str:
     config, train = loaded.config, loaded.config.data.train
-    kind, epochs = loaded.final.config.model_kind or "linear", result.metrics.get("epochs")
+    kind, epochs = loaded.config.model_kind or "linear", result.metrics.get("epochs")
     parts = [
         f"model {kind}",
         f"loss {config.loss}",

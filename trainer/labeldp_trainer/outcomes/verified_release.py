@@ -18,7 +18,7 @@ from labeldp_trainer.one_release.plan import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
-from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.representations.kind import Steps, silent
 from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks

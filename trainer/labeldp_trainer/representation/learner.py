@@ -12,34 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.representation import (
-    AnyRepresentation,
-    Joined,
-    RowGraph,
-    members,
-)
 from labeldp_trainer.data import DataPart, FeatureShape
 from labeldp_trainer.one_release.plan import CLASSES
-from labeldp_trainer.representation.kind import (
+from labeldp_trainer.representation.representation import (
+    ComposedKind,
+    Representation,
+    in_batches,
+    inner_arrays,
+    kind_named,
+    own_arrays,
+    width_of,
+)
+from labeldp_trainer.representations.graph import RowGraph
+from labeldp_trainer.representations.joined import Joined
+from labeldp_trainer.representations.kind import (
     ENDS,
     NOTHING_LEFT,
     Arrays,
     FeatureSource,
     Kind,
+    PrincipalKind,
     Steps,
     fitted,
     moments,
     projected,
     silent,
-)
-from labeldp_trainer.representation.representation import (
-    Representation,
-    in_batches,
-    inner_arrays,
-    kind_name,
-    kind_named,
-    own_arrays,
-    width_of,
 )
 
 _projected = jax.jit(projected)
@@ -63,7 +60,11 @@ def vectors_of_part(
 
 
 def _vectors(
-    kind: Kind, arrays: Arrays, part: DataPart, steps: Steps, done: dict[str, NDArray[np.float32]]
+    kind: ComposedKind,
+    arrays: Arrays,
+    part: DataPart,
+    steps: Steps,
+    done: dict[str, NDArray[np.float32]],
 ) -> NDArray[np.float32]:
     """The same of a kind with its arrays; what is there twice is computed once."""
     key = _digest(arrays)
@@ -75,7 +76,7 @@ def _vectors(
                 for number, each in enumerate(kind.of)
             ]
             own = replace(part, features=np.concatenate(inner, axis=1), bytes_=False)
-        done[key] = _RawVectors(kind, own_arrays(arrays), steps, room=0).projected(arrays, own)
+        done[key] = _RawVectors(kind.kind, own_arrays(arrays), steps, room=0).projected(arrays, own)
     return done[key]
 
 
@@ -112,19 +113,19 @@ class PartsLearner:
         self._known = [any(part is one for one in known) for part in parts]
         self._done: dict[str, LearnedParts] = {}
 
-    def learnt(self, config: AnyRepresentation, shape: FeatureShape) -> LearnedParts:
+    def learnt(self, config: Kind, shape: FeatureShape) -> LearnedParts:
         """From features of this shape. Raises InputError."""
         key = config.model_dump_json()
         if key not in self._done:
-            inner = [self.learnt(one, shape) for one in members(config)]
+            inner = [self.learnt(one, shape) for one in config.members]
             made = self._joined if isinstance(config, Joined) else self._learnt
             self._done[key] = made(config, shape, inner)
         return self._done[key]
 
     def _learnt(
-        self, config: AnyRepresentation, shape: FeatureShape, inner: Sequence[LearnedParts]
+        self, config: Kind, shape: FeatureShape, inner: Sequence[LearnedParts]
     ) -> LearnedParts:
-        assert not isinstance(config, Joined)
+        assert isinstance(config, PrincipalKind)
         parts, arrays = self._parts, dict[str, Any]()
         notes: tuple[str, ...] = ()
         spectrum, groups = None, None
@@ -149,9 +150,8 @@ class PartsLearner:
             spectrum,
             groups,
         )
-        kind = kind_named(kind_name(config))
-        learnt = kind.learn(source)
-        raw = _RawVectors(kind, learnt.arrays, self._steps, room=_KEPT_BYTES)
+        learnt = config.learn(source)
+        raw = _RawVectors(type(config), learnt.arrays, self._steps, room=_KEPT_BYTES)
         found = moments(batch for part in known for batch in raw.batches(part))
         ends = fitted(found, config.components, whiten=config.whiten)
         source.require(ends is not None, NOTHING_LEFT)
@@ -161,10 +161,10 @@ class PartsLearner:
         return LearnedParts(whole, vectors, len(found.mean), (*notes, *learnt.notes))
 
     def _joined(
-        self, config: AnyRepresentation, shape: FeatureShape, inner: Sequence[LearnedParts]
+        self, config: Kind, shape: FeatureShape, inner: Sequence[LearnedParts]
     ) -> LearnedParts:
         del shape
-        graphs = [isinstance(one, RowGraph) for one in members(config)]
+        graphs = [isinstance(one, RowGraph) for one in config.members]
         each = [_OF_GRAPHS if graph else 1 - _OF_GRAPHS for graph in graphs]
         found = _beside(inner, [own / graphs.count(g) for own, g in zip(each, graphs, strict=True)])
         width = len(found.arrays["spectrum"])
@@ -208,7 +208,7 @@ def _inside(inner: Sequence[LearnedParts]) -> dict[str, NDArray[Any]]:
 class _RawVectors:
     """Raw vectors of parts in batches; those of a first look are kept, if there is room."""
 
-    def __init__(self, kind: Kind, arrays: Arrays, steps: Steps, *, room: int) -> None:
+    def __init__(self, kind: type[Kind], arrays: Arrays, steps: Steps, *, room: int) -> None:
         self._kind, self._arrays, self._steps = kind, arrays, steps
         self._left = room
         self._kept: dict[int, list[NDArray[np.float32]]] = {}

@@ -12,13 +12,15 @@ files, as hard links where it can. Its vectors must fit the data. The map of a r
 with a release may be a stranger's, so its arrays are checked.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -32,42 +34,15 @@ from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from labeldp_trainer.config.representation import AnyRepresentation, members
 from labeldp_trainer.data import Dataset, Features, FeatureShape
 from labeldp_trainer.data.features import batches
 from labeldp_trainer.errors import DAMAGE, RunFolderError
-from labeldp_trainer.models.operators import joined
-from labeldp_trainer.representation.graph import GRAPH
-from labeldp_trainer.representation.kind import Arrays, FeatureSource, Kind, Learnt, projected
-from labeldp_trainer.representation.patches import PATCHES
-from labeldp_trainer.representation.scattering import SCATTERING
-from labeldp_trainer.representation.tables import PCA, RANDOM_FOURIER, SPLINES
+from labeldp_trainer.operators import joined
+from labeldp_trainer.representations.kind import Arrays, Kind, kind_class, projected
 from labeldp_trainer.run.folder import open_file, read_arrays, read_json, write_arrays, write_json
 
-
-def _nothing_learnt(source: FeatureSource) -> Learnt:
-    del source
-    return Learnt({})
-
-
-def _embeddings(x: Any, arrays: Mapping[str, jax.Array]) -> Float32[jax.Array, "b w"]:
-    """They take the place of features: nothing is learned but how columns are scaled."""
-    del arrays
-    return x  # type: ignore[no-any-return]
-
-
-KINDS: Mapping[str, Kind] = {
-    "patches": PATCHES,
-    "scattering": SCATTERING,
-    "pca": PCA,
-    "splines": SPLINES,
-    "random_fourier": RANDOM_FOURIER,
-    "file": Kind(_nothing_learnt, _embeddings, chunk=1024),
-    "graph": GRAPH,
-    "joined": Kind(_nothing_learnt, _embeddings, chunk=1024),
-}
 _NAME = re.compile(r"[a-z_]+|[(),]")
-Raw = Callable[[Any, Mapping[str, jax.Array]], jax.Array]
+Raw = Callable[[Any, Mapping[str, Any]], Any]
 _AT_ONCE = 1024  # examples for which a device is called once
 
 
@@ -119,34 +94,40 @@ class Representation:
         return _composed(kind_named(self.kind), features, arrays)
 
 
-def kind_name(config: AnyRepresentation) -> str:
+@dataclass(frozen=True)
+class ComposedKind:
+    """A kind, and the kinds from whose vectors, side by side, it is made."""
+
+    kind: type[Kind]
+    of: tuple[ComposedKind, ...] = ()
+
+
+def kind_name(config: Kind) -> str:
     """Its kind, with those that it is made from."""
-    inner = ",".join(map(kind_name, members(config)))
+    inner = ",".join(map(kind_name, config.members))
     return f"{config.kind}({inner})" if inner else config.kind
 
 
-def kind_named(name: str) -> Kind:
-    """The kind of such a name. Raises ValueError for other texts."""
+def kind_named(name: str) -> ComposedKind:
+    """The kinds of such a name. Raises ValueError or KeyError for other texts."""
     tokens = _NAME.findall(name)
-    if "".join(tokens) != name:
-        raise ValueError("no name of a kind")
     kind, rest = _read_kind(tokens)
-    if rest:
+    if rest or "".join(tokens) != name:
         raise ValueError("no name of a kind")
     return kind
 
 
-def _read_kind(tokens: Sequence[str]) -> tuple[Kind, Sequence[str]]:
-    if not tokens or tokens[0] not in KINDS:
-        raise ValueError("an unknown kind")
-    kind, rest = KINDS[tokens[0]], tokens[1:]
-    inner: list[Kind] = []
+def _read_kind(tokens: Sequence[str]) -> tuple[ComposedKind, Sequence[str]]:
+    if not tokens:
+        raise ValueError("a kind is missing")
+    kind, rest = kind_class(tokens[0]), tokens[1:]
+    inner: list[ComposedKind] = []
     while rest and rest[0] == ("," if inner else "("):
         found, rest = _read_kind(rest[1:])
         inner.append(found)
     if inner and rest[:1] != [")"]:
         raise ValueError("a bracket is missing")
-    return replace(kind, of=tuple(inner)), rest[1:] if inner else rest
+    return ComposedKind(kind, tuple(inner)), rest[1:] if inner else rest
 
 
 def own_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,13 +146,13 @@ def width_of(arrays: Arrays) -> int:
     return int(arrays["projection"].shape[1] if "projection" in arrays else len(arrays["mean"]))
 
 
-def _composed(kind: Kind, features: Any, arrays: Mapping[str, Any]) -> Any:
+def _composed(kind: ComposedKind, features: Any, arrays: Mapping[str, Any]) -> Any:
     """The vectors of all kinds, from the innermost to the outermost."""
     if kind.of:
         features = joined(
             *(_composed(k, features, inner_arrays(arrays, i)) for i, k in enumerate(kind.of))
         )
-    return projected(kind.raw(features, arrays), arrays)
+    return projected(kind.kind.raw(features, arrays), arrays)
 
 
 def in_batches(
@@ -276,8 +257,10 @@ def save(run: Path, representation: Representation | None, dataset: Dataset) -> 
         return
     shutil.rmtree(folder, ignore_errors=True)
     with folder_when_whole(folder) as part:
-        if representation.stored is None or not _linked(representation.stored, part):
+        if representation.stored is None:
             _write(part, representation, dataset)
+        else:
+            shutil.copytree(representation.stored, part, copy_function=_link, dirs_exist_ok=True)
 
 
 def representation_facts(representation: Representation | None, dataset: Dataset) -> dict[str, Any]:
@@ -313,7 +296,7 @@ def _read(folder: Path) -> Representation:
     )
 
 
-def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: Kind) -> None:
+def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: ComposedKind) -> None:
     """Raise ValueError or KeyError unless the last step of each map has its numbers."""
     for number, inner in enumerate(kind.of):
         _require_ends(inner_arrays(arrays, number), inner)
@@ -364,14 +347,9 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
     write_json(part / FACTS, facts.model_dump())
 
 
-def _linked(source: Path, part: Path) -> bool:
-    """Whether ``part`` holds the files of ``source`` now; if not, it is empty."""
+def _link(source: str, copy: str) -> None:
+    """The same file under another name, or a copy on another file system."""
     try:
-        for name in (FACTS, LEARNT, *PARTS):
-            if (source / name).exists():
-                os.link(source / name, part / name)
-        return True
-    except OSError:  # on another file system, or gone
-        for path in part.iterdir():
-            path.unlink()
-        return False
+        os.link(source, copy)
+    except OSError:
+        shutil.copyfile(source, copy)

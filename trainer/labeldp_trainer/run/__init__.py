@@ -1,4 +1,4 @@
-"""The run folder and what is in it. Only ``checkpoints`` and ``program`` import JAX."""
+"""The run folder and what is in it. Only ``checkpoints`` imports JAX."""
 
 from labeldp_trainer.run.folder import RunFolder, create_run, find_run, require_new
 

@@ -18,7 +18,7 @@ from labeldp_verify.analysis import exp_upper
 
 from labeldp_trainer.discrete_gaussian.noise import (
     LEAST_SIGMA,
-    NoisyRelease,
+    ProvedNoise,
     composed_delta,
     continuous_delta,
     excess,
@@ -142,7 +142,7 @@ class BudgetPlan:
             raise ValueError("ε or δ is too small for any supported noise; raise it")
         return sigma
 
-    def proved_delta(self, noises: Sequence[NoisyRelease], epsilon: Fraction) -> Fraction:
+    def proved_delta(self, noises: Sequence[ProvedNoise], epsilon: Fraction) -> Fraction:
         """An upper bound of δ at ε of parts, or of the first of them; 1 if nothing is proved.
 
         It is that of the whole budget, which no history exceeds: Theorem 18 (c) needs a bound that
@@ -179,6 +179,6 @@ class BudgetPlan:
             if sums:
                 moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
             size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
-            noises.append(NoisyRelease(moved, self.sigma(number, moved), size))
+            noises.append(ProvedNoise(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:
             raise DeltaError()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from labeldp_trainer.discrete_gaussian.noise import NoisyRelease as Noise
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise
 from labeldp_trainer.interactions.columns import MOST_VALUE, BinnedColumn
 from labeldp_trainer.interactions.questions import LabelQuestion, Offset, RowWeights
 from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
@@ -155,10 +155,10 @@ class ReleasePart:
     offset: NDArray[np.int32] | None = None
 
     @property
-    def noise(self) -> Noise:
+    def noise(self) -> ProvedNoise:
         """That of the answer."""
         facts = self.facts
-        return Noise(facts.squared_sensitivity, facts.sigma, self.answer.size)
+        return ProvedNoise(facts.squared_sensitivity, facts.sigma, self.answer.size)
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.noise import (
     LEAST_SIGMA,
+    ProvedNoise,
     continuous_delta,
-    delta,
     least_sigma,
     rounding_distance,
     tail_bounds,
@@ -105,9 +105,9 @@ def test_the_constant_is_what_the_proof_adds_up():
 def test_the_scale_is_the_least(squared, epsilon, stated, coordinates):
     epsilon, stated = Fraction(epsilon), Fraction(stated)
     sigma = least_sigma(squared, epsilon, stated, coordinates)
-    assert delta(squared, sigma, epsilon, coordinates) <= stated
+    assert ProvedNoise(squared, sigma, coordinates).proved_delta(epsilon) <= stated
     less = math.floor(sigma * (1 - 1e-5)) if sigma > 10**6 else sigma - 1
-    assert delta(squared, less, epsilon, coordinates) > stated
+    assert ProvedNoise(squared, less, coordinates).proved_delta(epsilon) > stated
     # the discrete noise costs nothing that matters: as the continuous one of dimension one
     ratio = mpmath.sqrt(squared) / sigma
     exact = exact_delta(Fraction(str(mpmath.nstr(ratio, 50))), epsilon)

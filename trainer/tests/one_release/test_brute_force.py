@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian.noise import delta, rounding_distance
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, rounding_distance
 from labeldp_trainer.one_release import rows as lattice
 from labeldp_trainer.one_release.rows import (
     Weights,
@@ -77,10 +77,14 @@ def require(found, squared, sigma, coordinates):
     assert furthest <= squared
     deltas = [hockey_sticks(np.array(s), sigma, map(float, EPSILONS)) for s in found]
     for text, worst in zip(EPSILONS, np.max(deltas, axis=0), strict=True):
-        stated = float(delta(squared, sigma, Fraction(text), coordinates))
+        stated = float(ProvedNoise(squared, sigma, coordinates).proved_delta(Fraction(text)))
         assert worst <= stated + 1e-12
         rounding = (1 + math.exp(float(text))) * float(rounding_distance(sigma, coordinates))
-        assert worst >= float(delta(furthest, sigma, Fraction(text), coordinates)) - 2 * rounding
+        assert (
+            worst
+            >= float(ProvedNoise(furthest, sigma, coordinates).proved_delta(Fraction(text)))
+            - 2 * rounding
+        )
         assert worst > 0.1 or text != "0.01"
 
 
@@ -170,6 +174,8 @@ def test_less_noise_than_stated_would_be_seen():
     """Enumeration finds a scale that is a thousandth too small for the stated δ."""
     shift = np.array([40, 40])
     for text in ("0.2", "1"):
-        stated = float(delta(int(np.square(shift).sum()), 128, Fraction(text), 2))
+        stated = float(
+            ProvedNoise(int(np.square(shift).sum()), 128, 2).proved_delta(Fraction(text))
+        )
         assert hockey_sticks(shift, 128, [float(text)])[0] <= stated
         assert hockey_sticks(shift, 127, [float(text)])[0] > stated

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer.methods import one_release as method_module
-from labeldp_trainer.one_release.fit import fitted_release
+from labeldp_trainer.one_release.plan import fitted_release
 
 from labeldp_compile.cli import main
 from trainer.tests.noise import nothing_is_drawn

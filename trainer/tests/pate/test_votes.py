@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.methods.published.pate import VOTE, VoteNoise, squared_sensitivity
-from labeldp_trainer.methods.published.pate_students import (
+from labeldp_trainer.discrete_gaussian.noise import ProvedNoise
+from labeldp_trainer.methods.published.pate import (
     PENALTIES,
+    VOTE,
     answers,
     parts,
     query_rows,
+    squared_sensitivity,
+    vote_noise,
     votes,
 )
 
@@ -121,20 +124,11 @@ def test_queries_are_where_rows_are():
 def test_noise_is_proved_and_hardly_more_than_needed(epsilon, queries):
     """For √(2Q) votes, on all counts together: the continuous Gaussian's σ, to a thousandth."""
     least = {("0.1", 1): 43.49, ("1", 30): 28.92, ("8", 3000): 46.5}[epsilon, queries]
-    noise = VoteNoise.least(queries, 10, Fraction(epsilon), Fraction(1, 10**5))
-    assert noise.deviation == pytest.approx(least, rel=2e-3)
-    assert noise.proved.proved_delta(Fraction(epsilon)) <= Fraction(1, 10**5)
-    less = VoteNoise(queries, 10, int(noise.sigma * 0.999))
-    assert less.proved.proved_delta(Fraction(epsilon)) > Fraction(1, 10**5)
-    more = VoteNoise(queries + queries // 30 + 1, 10, noise.sigma)
-    assert more.proved.proved_delta(Fraction(epsilon)) > Fraction(1, 10**5)
-
-
-def test_noise_is_drawn_anew_for_every_count():
-    noise = VoteNoise.least(200, 5, Fraction(1), Fraction(1, 10**5))
-    counts = np.full((200, 5), 7, np.int64)
-    drawn = (noise.add(counts) - 7 * VOTE) / noise.sigma
-    assert drawn.std() == pytest.approx(1, abs=0.12) and abs(drawn.mean()) < 0.15
-    assert len(np.unique(drawn)) > 990
-    with pytest.raises(ValueError, match="other votes"):
-        noise.add(counts[:-1])
+    noise = vote_noise(queries, 10, Fraction(epsilon), Fraction(1, 10**5))
+    assert noise.sigma / VOTE == pytest.approx(least, rel=2e-3)
+    assert noise.proved_delta(Fraction(epsilon)) <= Fraction(1, 10**5)
+    less = noise._replace(sigma=int(noise.sigma * 0.999))
+    assert less.proved_delta(Fraction(epsilon)) > Fraction(1, 10**5)
+    more = queries + queries // 30 + 1
+    more = ProvedNoise(squared_sensitivity(more), noise.sigma, 10 * more)
+    assert more.proved_delta(Fraction(epsilon)) > Fraction(1, 10**5)

@@ -35,7 +35,6 @@ def test_configs_of_images(tmp_path, representation, expected):
     ("representation", "expected"),
     [
         ("{kind: patches}", "representation.kind: patches needs images"),
-        ("{kind: splines, crosses: [a, b]}", "or a list of pairs of feature columns"),
     ],
 )
 def test_configs_of_tables(tmp_path, representation, expected):

@@ -8,9 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.noise import (
-    NoisyRelease,
+    ProvedNoise,
     composed_delta,
-    delta,
     greatest_ratio,
     rounding_distance,
     squared_ratio,
@@ -47,7 +46,7 @@ def some_releases(seed):
         moved = int(random.integers(1, 1 << 50))
         scale = 10.0 ** random.uniform(-1, 1.5)
         found.append(
-            NoisyRelease(moved, max(int(moved**0.5 * scale), 64), int(random.integers(1, 600)))
+            ProvedNoise(moved, max(int(moved**0.5 * scale), 64), int(random.integers(1, 600)))
         )
     return found
 
@@ -67,9 +66,9 @@ def test_what_is_proved_is_never_below_the_curve_and_close_to_it(text):
 @pytest.mark.parametrize("text", EPSILONS)
 def test_several_spend_as_much_as_one_of_the_same_squared_ratio(text):
     epsilon = Fraction(text)
-    one = NoisyRelease(2 * SIZE**2, 3 * SIZE, 40)
-    assert composed_delta([one], epsilon) == delta(*one[:2], epsilon, one.coordinates)
-    parts = [NoisyRelease(2 * SIZE**2, 6 * SIZE, 10)] * 4
+    one = ProvedNoise(2 * SIZE**2, 3 * SIZE, 40)
+    assert composed_delta([one], epsilon) == one.proved_delta(epsilon)
+    parts = [ProvedNoise(2 * SIZE**2, 6 * SIZE, 10)] * 4
     assert squared_ratio(parts) == squared_ratio([one])
     far = 2 * (1 + mpmath.exp(real(epsilon))) * real(rounding_distance(SIZE, 40))
     assert abs(composed_delta(parts, epsilon) - composed_delta([one], epsilon)) <= far
@@ -77,7 +76,7 @@ def test_several_spend_as_much_as_one_of_the_same_squared_ratio(text):
 
 def test_a_budget_is_what_is_proved_of_less():
     epsilon = Fraction(1)
-    one = NoisyRelease(2 * SIZE**2, 6 * SIZE, 10)
+    one = ProvedNoise(2 * SIZE**2, 6 * SIZE, 10)
     budget = 4 * squared_ratio([one])
     proved = [composed_delta([one] * k, epsilon, budget) for k in (1, 2, 3, 4)]
     assert proved == sorted(proved)
@@ -87,7 +86,7 @@ def test_a_budget_is_what_is_proved_of_less():
 
 
 def test_nothing_is_proved_of_a_scale_that_is_too_small():
-    good, bad = NoisyRelease(1, 1000, 1), NoisyRelease(1, 63, 1)
+    good, bad = ProvedNoise(1, 1000, 1), ProvedNoise(1, 63, 1)
     for order in itertools.permutations([good, good, bad]):
         assert composed_delta(order, Fraction(1)) == 1
     assert composed_delta([good], Fraction(1)) < 1
@@ -122,7 +121,7 @@ def test_the_parts_of_a_plan_spend_it_all_and_no_more(classes, text):
     random = np.random.default_rng(0)
     for _ in range(20):
         moved = [int(m) for m in random.integers(1 << 45, 1 << 50, len(plan.parts))]
-        noises = [NoisyRelease(m, plan.sigma(i, m), 64) for i, m in enumerate(moved)]
+        noises = [ProvedNoise(m, plan.sigma(i, m), 64) for i, m in enumerate(moved)]
         assert plan.ratio * (1 - Fraction(1, 10**5)) <= squared_ratio(noises) <= plan.ratio
         for noise, (_, share) in zip(noises, plan.parts, strict=True):
             assert squared_ratio([noise]) <= share * plan.ratio
@@ -141,7 +140,7 @@ def test_a_history_that_spends_less_may_not_be_farther_from_continuous_noise():
     moved = histogram_sensitivity(1)
     sigma = plan.sigma(0, moved)
     far = 45 * sigma**2 * stated / (1 + Fraction(2719, 1000))  # coordinates for all of δ
-    near, between = (NoisyRelease(moved, sigma, int(far * share)) for share in (1e-4, 0.5))
+    near, between = (ProvedNoise(moved, sigma, int(far * share)) for share in (1e-4, 0.5))
     assert plan.proved_delta([near], epsilon) <= stated
     assert composed_delta([between], epsilon) <= stated < plan.proved_delta([between], epsilon)
 

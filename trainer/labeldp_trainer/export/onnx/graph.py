@@ -11,9 +11,10 @@ import onnx
 from numpy.typing import ArrayLike
 from onnx import TensorProto, helper, numpy_helper
 
+from labeldp_trainer import operators
 from labeldp_trainer.data.table import DAY_MS, HOUR_MS, calendar, date_numbers
-from labeldp_trainer.models import layers, operators
-from labeldp_trainer.representation import patches
+from labeldp_trainer.models import layers
+from labeldp_trainer.representations import patches
 
 # A graph that is written node by node, and its values, which can be used like arrays.
 
@@ -227,14 +228,6 @@ def _binned(x: Tensor, edges: Tensor) -> Tensor:
     return missing if found is None else found + missing
 
 
-@layers.counted.register
-def _counted(column: Tensor, pairs: int, width: int) -> Tensor:
-    """One pair after another: all at once would take many times the memory."""
-    columns = column.graph.value(np.arange(width))
-    hits = [(column[:, [pair]] == columns).astype(np.float32) for pair in range(pairs)]
-    return hits[0].node("Sum", *hits[1:])
-
-
 @layers.conv.register
 def _conv(x: Tensor, layer: Any, stride: int = 1) -> Tensor:
     """Padded to the same size; an odd row or column of padding goes to the end."""
@@ -282,7 +275,7 @@ def _date_numbers(days: Tensor) -> list[Tensor]:
     return [days, *others, of_day / double(float(HOUR_MS))]
 
 
-@patches.raw.register
+@patches.answers.register
 def _patches(x: Tensor, arrays: Mapping[str, Tensor]) -> Tensor:
     """The kernels' answers to normalized patches: each is divided by the scale of its patch."""
     kernel, pooling = arrays["kernel"], arrays["pooling"]

@@ -41,7 +41,7 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.arrays import read_embeddings
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, InputError
-from labeldp_trainer.methods.method import Fits, Setting, true_classes, used_rows
+from labeldp_trainer.methods.method import Setting, true_classes, used_rows
 from labeldp_trainer.methods.published.label_noise import (
     KEPT,
     Arrays,
@@ -238,7 +238,6 @@ def _column(domain: Domain, name: str, labels: Any) -> pa.Array:
 # cluster. All of it is done once, before the first step, and kept. Accuracy was not measured.
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
-_ROUNDED_UP = 1e-9
 _MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 
 
@@ -274,18 +273,6 @@ class ClustersBuilder(LabelNoiseBuilder[Clusters]):
             CLUSTER: cluster,
             HISTOGRAMS: private.histograms,
             SCALE: np.array(private.scale),
-        }
-
-    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """The same arrays; histograms are only of clusters that have rows."""
-        n = setting.dataset.train.rows
-        counts = stored[HISTOGRAMS].shape if HISTOGRAMS in stored else ()
-        least = float(2 / exact(self.method.epsilon_prior))
-        return {
-            KEPT: Fits("iufU", (n,)),
-            CLUSTER: Fits("iu", (n,), (0, self.method.k)),
-            HISTOGRAMS: Fits("i", counts),
-            SCALE: Fits("f", (), (least, least * (1 + _ROUNDED_UP))),
         }
 
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:

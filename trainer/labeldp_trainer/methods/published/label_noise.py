@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import Alibi, Clusters, LoadedConfig, LpMst
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.method import (
-    Fits,
     MethodBuilder,
     Setting,
     Stored,
     limited_to_users,
-    require_kept,
     require_label_type,
     true_classes,
-    unfit,
 )
 from labeldp_trainer.methods.statement import Statement, cost_to_users, protected, written
 from labeldp_trainer.methods.stepped import Stepped, likelihood_loss, minibatch_method
@@ -43,7 +40,7 @@ L = TypeVar("L", bound=Alibi | LpMst | Clusters)
 class LabelNoiseBuilder(MethodBuilder[L]):
     """Builds a method that draws private labels here, unless an interrupted run has stored them.
 
-    A method defines what it draws, how stored draws are recognised, and how it trains on them.
+    A method defines what it draws, and how it trains on that.
     """
 
     for_classes: ClassVar[bool] = True
@@ -62,18 +59,11 @@ class LabelNoiseBuilder(MethodBuilder[L]):
             raise self.loaded.error(("method", "mixup"), reason)
         require_label_type(setting)
         whole, setting = setting, limited_to_users(setting)
-        if setting.stored is None:
-            return self.trained(setting, self.drawn(setting, whole))
-        source = setting.dataset.train.source
-        require_kept(setting.stored, self.expected(setting, setting.stored), source)
-        return self.trained(setting, setting.stored)
+        stored = setting.stored
+        return self.trained(setting, self.drawn(setting, whole) if stored is None else stored)
 
     def drawn(self, setting: Setting, whole: Setting) -> Arrays:
         """Private labels, and what goes with them; ``whole`` has all rows."""
-        raise NotImplementedError
-
-    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """What ``drawn`` returns; sizes that it chooses freely are taken from ``stored``."""
         raise NotImplementedError
 
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:
@@ -153,17 +143,9 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
         stage_of = split(self._sizes(len(truth)), self.loaded.config.training.seed)
         return {STAGE: stage_of, KEPT: self._randomizer(setting).randomize(truth[stage_of == 1])}
 
-    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """The same."""
-        n = setting.dataset.train.rows
-        return {STAGE: Fits("u", (n,)), KEPT: self._labels(setting, self._sizes(n)[0])}
-
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:
         """The first stage, which leads to the others."""
         stage_of, truth = kept[STAGE], true_classes(setting)
-        sizes = self._sizes(len(truth))
-        if np.bincount(stage_of, minlength=len(sizes) + 1).tolist() != [0, *sizes]:
-            raise unfit(setting.dataset.train.source)
         private = np.full(len(truth), -1, np.int32)
         private[stage_of == 1] = kept[KEPT]
         return self._trained_on(_Stage(setting, truth, stage_of, 1, private), kept)
@@ -178,7 +160,6 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
             )
             labels = self._randomizer(setting).randomize(before.truth[rows], prior)
         else:
-            require_kept(stored, {KEPT: self._labels(setting, len(rows))}, train.source)
             labels = stored[KEPT]
         private = before.private.copy()
         private[rows] = labels
@@ -198,9 +179,6 @@ class LpMstBuilder(LabelNoiseBuilder[LpMst]):
         if stage.number == self.method.stages:
             return method
         return replace(method, later=partial(self._later, stage))
-
-    def _labels(self, setting: Setting, count: int) -> Fits:
-        return Fits("i", (count,), (0, setting.loss.task.outputs))
 
     def _randomizer(self, setting: Setting) -> RRWithRowPriors:
         return RRWithRowPriors(setting.loss.task.outputs, exact(self.method.epsilon))
@@ -273,10 +251,6 @@ class AlibiBuilder(LabelNoiseBuilder[Alibi]):
         """Noisy one-hot labels."""
         randomizer, classes = NoisyOneHot(exact(self.method.epsilon)), setting.loss.task.outputs
         return {KEPT: randomizer.randomize(true_classes(setting), classes)}
-
-    def expected(self, setting: Setting, stored: Arrays) -> Mapping[str, Fits]:
-        """One entry per class."""
-        return {KEPT: Fits("u", (setting.dataset.train.rows, setting.loss.task.outputs))}
 
     def trained(self, setting: Setting, kept: Arrays) -> Stepped:
         """Minibatches on noisy labels, or on their posterior."""

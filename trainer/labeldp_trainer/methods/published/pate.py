@@ -12,37 +12,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int64
-from numpy.typing import NDArray
+from jaxtyping import Float32, Float64, Int32, Int64
+from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config import Pate
+from labeldp_trainer.config.method import Head
+from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, noisy
+from labeldp_trainer.linear.fit import fitted_labels
 from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import (
     ClosedForm,
-    Fits,
     Method,
     MethodBuilder,
     Setting,
     Stored,
     limited_to_users,
-    require_kept,
     require_label_type,
     true_classes,
-    unfit,
 )
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.published.pate_students import (
-    fitted_votes,
-    parts,
-    probabilities,
-    query_rows,
-    votes,
-)
+from labeldp_trainer.methods.published.clusters import k_means, principal_components
 from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.plan import CLASSES
@@ -63,49 +58,22 @@ def squared_sensitivity(queries: int) -> int:
 
 
 @dataclass(frozen=True)
-class VoteNoise:
-    """Discrete Gaussian noise on the histograms of all queries together.
+class Sizes:
+    """T teachers, Q queries, and the noise on all votes together (Theorem 17), in lattice steps."""
 
-    Attributes:
-        queries: Q.
-        classes: K.
-        sigma: in lattice steps.
-    """
-
+    teachers: int
     queries: int
-    classes: int
-    sigma: int
-
-    @classmethod
-    def least(cls, queries: int, classes: int, epsilon: Fraction, stated: Fraction) -> VoteNoise:
-        """The least that gives (ε, δ). Raises ValueError if no supported noise does."""
-        squared, coordinates = squared_sensitivity(queries), queries * classes
-        return cls(queries, classes, ProvedNoise.least(squared, coordinates, epsilon, stated).sigma)
-
-    @property
-    def proved(self) -> ProvedNoise:
-        """On all counts together, by Theorem 17."""
-        squared, coordinates = squared_sensitivity(self.queries), self.queries * self.classes
-        return ProvedNoise(squared, coordinates, self.sigma)
+    noise: ProvedNoise
 
     @property
     def deviation(self) -> float:
-        """Of a count, in votes."""
-        return self.sigma / VOTE
-
-    def add(self, votes: Int64[np.ndarray, "q k"]) -> Int64[np.ndarray, "q k"]:
-        """The votes in lattice steps, with noise from secure randomness."""
-        if votes.shape != (self.queries, self.classes):
-            raise ValueError("the noise is for other votes")
-        return noisy(votes * VOTE, self.sigma)
+        """Of the noise on a count, in votes."""
+        return self.noise.sigma / VOTE
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """T teachers, and the noise on their votes on Q queries."""
-
-    teachers: int
-    noise: VoteNoise
+def vote_noise(queries: int, classes: int, epsilon: Fraction, stated: Fraction) -> ProvedNoise:
+    """The least that gives (ε, δ). Raises ValueError if no supported noise does."""
+    return ProvedNoise.least(squared_sensitivity(queries), queries * classes, epsilon, stated)
 
 
 def chosen(
@@ -123,7 +91,7 @@ def chosen(
 
     Raises ValueError if the noise hides the votes of all teachers together.
     """
-    one = VoteNoise.least(1, classes, epsilon, delta).deviation  # it grows like √Q
+    one = vote_noise(1, classes, epsilon, delta).sigma / VOTE  # it grows like √Q
     heard = _TEACHERS_A_NOISE * one  # teachers for one query
     if teachers is None:
         most = min(_MOST_QUERIES, max(rows // _ROWS_A_QUERY, 1)) if queries is None else queries
@@ -140,14 +108,14 @@ def chosen(
                 f"for {units:,} {unit}, on as many queries as there are classes ({classes:,}); "
                 "raise it, or use one_release"
             )
-    noise = VoteNoise.least(queries, classes, epsilon, delta)
-    if noise.deviation > teachers:
+    found = Sizes(teachers, queries, vote_noise(queries, classes, epsilon, delta))
+    if found.deviation > teachers:
         raise ValueError(
             f"is too small: the noise on each count has a standard deviation of "
-            f"{noise.deviation:,.3g}, but there are only {teachers:,} teachers; raise it, use "
+            f"{found.deviation:,.3g}, but there are only {teachers:,} teachers; raise it, use "
             "fewer queries, or use one_release"
         )
-    return Sizes(teachers, noise)
+    return found
 
 
 # ``method: {kind: pate}``: noisy votes of teachers, and a student that learns from them alone.
@@ -162,11 +130,6 @@ class PateBuilder(MethodBuilder[Pate]):
         """Let the teachers vote, or use the stored votes. Raises InputError."""
         method, classes = self.method, setting.loss.task.classes
         assert classes is not None
-        refine = None
-        if self.loaded.config.refine is not None:  # a network needs JAX
-            from labeldp_trainer.methods.published.pate_network import refined  # noqa: PLC0415
-
-            refine = refined(setting)
         if setting.stored is None:
             require_label_type(setting)
         setting = limited_to_users(setting)
@@ -175,15 +138,15 @@ class PateBuilder(MethodBuilder[Pate]):
         points = _points(rows)
 
         def fit(votes: Any, queries: Any, rows: PublicRows, points: Any) -> Params:
-            voted = probabilities(votes / VOTE, sizes.noise.deviation, sizes.teachers)
+            voted = probabilities(votes / VOTE, sizes.deviation, sizes.teachers)
             head = default_head(self.loaded)
             found = fitted_votes(rows, points, queries, voted, method, head)
             return linear_params(self.loaded, *found, None)
 
         if setting.stored is None:
-            asked = query_rows(points, sizes.noise.queries, method.seed)
+            asked = query_rows(points, sizes.queries, method.seed)
             # what can fail after the draw is tried before it, with noise alone
-            noise = sizes.noise.add(np.zeros((len(asked), len(classes)), np.int64))
+            noise = noisy(np.zeros((len(asked), len(classes)), np.int64), sizes.noise.sigma)
             own = replace(rows, vectors=rows.vectors[asked])
             fit(noise, np.arange(len(asked)), own, points[asked])
             true = true_classes(setting)
@@ -191,21 +154,20 @@ class PateBuilder(MethodBuilder[Pate]):
             if rows.owners is not None:
                 teacher = teacher[rows.owners]
             counts = votes(points, true, teacher, points[asked], len(classes))
-            kept: dict[str, NDArray[Any]] = {
-                VOTES: sizes.noise.add(counts),
+            kept: Stored = {
+                VOTES: noisy(counts * VOTE, sizes.noise.sigma),
                 QUERIES: asked,
                 TEACHERS: np.array(sizes.teachers),
                 SCALE: np.array(sizes.noise.sigma),
             }
         else:
-            kept = self._stored(setting.stored, sizes, len(points))
+            kept = setting.stored
 
         def solve() -> Params:
             return fit(kept[VOTES], kept[QUERIES], rows, points)
 
         statement = self._statement(sizes, rows.units)
-        linear = ClosedForm(solve=solve, statement=statement, keep=kept)
-        return linear if refine is None else refine(linear)
+        return ClosedForm(solve=solve, statement=statement, keep=kept)
 
     def _sizes(self, rows: PublicRows, classes: int) -> Sizes:
         method, units = self.method, rows.units
@@ -223,24 +185,8 @@ class PateBuilder(MethodBuilder[Pate]):
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
 
-    def _stored(self, stored: Stored, sizes: Sizes, n: int) -> dict[str, NDArray[Any]]:
-        """The stored votes of this run, on the rows that were chosen then: another processor might
-        choose other rows. Raises RunFolderError if they are damaged.
-        """
-        noise, source = sizes.noise, self.loaded.source
-        expected = {
-            VOTES: Fits("i", (noise.queries, noise.classes)),
-            QUERIES: Fits("i", (noise.queries,), (0, n)),
-            TEACHERS: Fits("i", (), (sizes.teachers, sizes.teachers + 1)),
-            SCALE: Fits("i", (), (noise.sigma, noise.sigma + 1)),
-        }
-        require_kept(stored, expected, source)
-        if (np.diff(stored[QUERIES]) <= 0).any():
-            raise unfit(source)
-        return dict(stored)
-
     def _statement(self, sizes: Sizes, units: int) -> Statement:
-        method, noise = self.method, sizes.noise
+        method, noise, queries = self.method, sizes.noise, sizes.queries
         unit = "label" if method.max_examples_per_user is None else "user"
         return protected(
             self.loaded.config,
@@ -248,23 +194,23 @@ class PateBuilder(MethodBuilder[Pate]):
             delta=method.delta,
             mechanism=(
                 f"{sizes.teachers:,} teachers, each fitted to the labels of its own rows, gave "
-                f"each of {noise.queries:,} public rows a vote; all {noise.queries:,} × "
-                f"{noise.classes:,} counts got discrete Gaussian noise of standard deviation "
-                f"{noise.deviation:.4g} once; a {unit} changes one teacher, which moves the "
-                f"counts by at most √{2 * noise.queries:,} for any votes (Theorem 17)"
+                f"each of {queries:,} public rows a vote; all {queries:,} × "
+                f"{noise.coordinates // queries:,} counts got discrete Gaussian noise of standard "
+                f"deviation {sizes.deviation:.4g} once; a {unit} changes one teacher, which moves "
+                f"the counts by at most √{2 * queries:,} for any votes (Theorem 17)"
             ),
             details={
                 "units": units,
                 "teachers": sizes.teachers,
-                "queries": noise.queries,
+                "queries": queries,
                 "steps_in_a_vote": VOTE,
-                **noise.proved.details(exact(method.epsilon)),
+                **noise.details(exact(method.epsilon)),
             },
             released=(
                 "the noisy votes (kept.npz) and everything computed from them and from features, "
                 "such as every fit",
             ),
-            excess=Excess(*noise.proved.excess(exact(method.epsilon))),
+            excess=Excess(*noise.excess(exact(method.epsilon))),
             again=("lets teachers vote again and ", ""),
         )
 
@@ -278,3 +224,190 @@ def _points(rows: PublicRows) -> Float32[np.ndarray, "n d"]:
     points = rows.vectors * np.sqrt(spectrum**CLASSES.power)[None, :].astype(np.float32)
     size = math.sqrt(float(np.square(points, dtype=np.float64).sum(axis=1).mean()))
     return np.asarray(points / np.float32(max(size, 1e-30)), np.float32)
+
+
+# Teachers and linear students.
+
+PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""A teacher chooses one of these, times the number of its rows."""
+_COMPONENTS = 50  # to cluster by
+_SAMPLE, _FOR_EACH = 10_000, 5  # rows to cluster, at least and for each query
+_SURE = 1 - 1e-6
+
+
+def query_rows(
+    points: Float32[np.ndarray, "n d"], queries: int, seed: int
+) -> Int64[np.ndarray, " q"]:
+    """q ≤ n different rows of the points, in order: the nearest to the centres of k-means.
+
+    If clusters are empty, for example because all rows are equal, other rows are taken at random.
+    """
+    random = np.random.default_rng(seed)
+    sample = random.permutation(len(points))[: max(_SAMPLE, _FOR_EACH * queries)]
+    near = principal_components(points[sample].astype(np.float64), _COMPONENTS)
+    cluster = k_means(near, queries, seed)
+    sizes = np.maximum(np.bincount(cluster, minlength=queries), 1)
+    centres = np.zeros((queries, near.shape[1]))
+    np.add.at(centres, cluster, near)
+    away = np.square(near - (centres / sizes[:, None])[cluster]).sum(axis=1)
+    order = np.lexsort((away, cluster))
+    first = np.unique(cluster[order], return_index=True)[1]
+    chosen = sample[order[first]]
+    others = np.setdiff1d(sample, chosen)
+    more = random.permutation(others)[: queries - len(chosen)]
+    return np.sort(np.concatenate([chosen, more])).astype(np.int64)
+
+
+def parts(units: int, teachers: int, seed: int) -> Int32[np.ndarray, " u"]:
+    """[u] the teacher of each of u units, at random, evenly, without reading labels."""
+    found = np.empty(units, np.int32)
+    order = np.random.default_rng(seed).permutation(units)
+    found[order] = np.arange(units) % teachers
+    return found
+
+
+def votes(
+    points: Float32[np.ndarray, "n d"],
+    labels: Int32[np.ndarray, " n"],
+    teacher: Int32[np.ndarray, " n"],
+    asked: Float32[np.ndarray, "q d"],
+    classes: int,
+) -> Int64[np.ndarray, "q k"]:
+    """How many teachers answer each of q queries with each class.
+
+    ``teacher`` numbers the teacher of each row; one without rows votes for the first class.
+    A teacher's q answers depend on its own rows and labels alone: one vote per query.
+    """
+    one_hot, order = np.eye(classes), np.argsort(teacher, kind="stable")
+    bounds = np.searchsorted(teacher[order], np.arange(teacher.max() + 2))
+    found, queries = np.zeros((len(asked), classes), np.int64), np.arange(len(asked))
+    for start, end in pairwise(bounds):
+        rows = order[start:end]
+        found[queries, answers(points[rows], one_hot[labels[rows]], asked)] += 1
+    return found
+
+
+def answers(
+    points: Float32[np.ndarray, "m d"],
+    targets: Float64[np.ndarray, "m k"],
+    asked: Float32[np.ndarray, "q d"],
+) -> Int64[np.ndarray, " q"]:
+    """The likeliest class of each query according to m rows; of equally likely ones, the first.
+
+    Ridge regression to targets, the probabilities of k classes; the penalty is the one of least
+    squared error when each row is predicted from the others (leave one out), which has a closed
+    form.
+    """
+    if not len(points):
+        return np.zeros(len(asked), np.int64)
+    points = points.astype(np.float64)
+    base = targets.mean(axis=0)
+    u, values, _ = np.linalg.svd(points, full_matrices=False)
+    squares = np.square(values)
+    seen = u.T @ (targets - base)
+    least, chosen = np.inf, 0.0
+    for penalty in (share * len(points) for share in PENALTIES):
+        kept = squares / (squares + penalty)
+        own = np.minimum(np.square(u) @ kept, _SURE)  # a row's weight in its own prediction
+        left = (targets - base - u @ (kept[:, None] * seen)) / (1 - own)[:, None]
+        error = float(np.square(left).sum())
+        if error < least:
+            least, chosen = error, penalty
+    weights = points.T @ (u @ (seen / (squares + chosen)[:, None]))
+    return np.asarray(np.argmax(asked @ weights + base, axis=1), np.int64)
+
+
+# Students: a linear model on public vectors, from noisy votes on a few rows. Reads no label.
+#
+# The votes on a row give a probability of each class: with noise of variance σ² and a winner that
+# leads by m votes, the odds of two classes with noisy counts a and b are exp((a − b)·m/σ²). From
+# these, every row gets its likeliest class: ``propagation`` uses a graph of nearest neighbours of
+# all rows, ``ridge`` the regression that teachers use. Then a model is fitted to all rows.
+
+LEAD = 0.5
+"""By how many of all votes a winner leads, roughly."""
+_MOST_ROWS = 20_000  # of a graph
+_NEIGHBOURS, _COMPONENTS_STUDENT, _SHARPNESS = 10, 100, 3
+_KEPT, _ITERATIONS = 0.95, 30
+_CHUNK = 256
+
+
+def probabilities(
+    counts: Float64[np.ndarray, "q k"], deviation: float, teachers: int
+) -> Float64[np.ndarray, "q k"]:
+    """The probability of each class, given noisy counts of the votes of ``teachers`` teachers."""
+    odds = counts * (LEAD * teachers / deviation**2)
+    odds -= odds.max(axis=1, keepdims=True)
+    found = np.exp(odds)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def fitted_votes(
+    public: PublicRows,
+    points: Float32[np.ndarray, "n d"],
+    queries: Int64[np.ndarray, " q"],
+    voted: Float64[np.ndarray, "q k"],
+    method: Pate,
+    head: Head,
+) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
+    """Weights of the vectors' columns, and biases: they give logits.
+
+    ``points`` are the vectors in the metric of the teachers; ``voted`` are the probabilities of the
+    classes for the rows ``queries``.
+    """
+    rows = _with_others(queries, len(points), method.seed)
+    if method.student == "propagation":
+        classes = propagated(points[rows].astype(np.float64), voted)
+    else:
+        classes = answers(points[queries], voted, points[rows])
+    targets = Coded.one_hot(classes.astype(np.int32), voted.shape[1])
+    shares = np.bincount(targets.codes, minlength=voted.shape[1]) / len(rows)
+    return fitted_labels(
+        public.vectors[rows], public.spectrum, targets, head, groups=public.groups, shares=shares
+    )
+
+
+def _with_others(queries: Int64[np.ndarray, " q"], n: int, seed: int) -> Int64[np.ndarray, " r"]:
+    """The queries, followed by other random rows, up to the most rows of a graph."""
+    others = np.setdiff1d(np.arange(n), queries)
+    more = np.random.default_rng(seed).permutation(others)[: max(_MOST_ROWS - len(queries), 0)]
+    return np.concatenate([queries, np.sort(more)])
+
+
+def propagated(
+    points: Float64[np.ndarray, "r d"], voted: Float64[np.ndarray, "q k"]
+) -> Int64[np.ndarray, " r"]:
+    """The likeliest class of each point, of which the first q were voted on.
+
+    F ← α·S·F + (1 − α)·Y with S the normalized graph of nearest neighbours (learning with local and
+    global consistency, Zhou et al. 2003). Y is divided by the root of each class's total in the
+    votes, so that a frequent class does not spread over the rows of a rare one.
+    """
+    graph = neighbours(principal_components(points, _COMPONENTS_STUDENT))
+    start = np.zeros((len(points), voted.shape[1]))
+    start[: len(voted)] = voted / np.sqrt(np.maximum(voted.sum(axis=0), 1))[None, :]
+    found = start.copy()
+    for _ in range(_ITERATIONS):
+        found = _KEPT * (graph @ found) + (1 - _KEPT) * start
+    return np.asarray(np.argmax(found, axis=1), np.int64)
+
+
+def neighbours(points: Float64[np.ndarray, "r d"]) -> csr_matrix:
+    """[r, r] D^−½·A·D^−½ of the graph of nearest neighbours by angle; each side's choice counts."""
+    sizes = np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
+    unit, r = (points / sizes).astype(np.float32), len(points)
+    count = min(_NEIGHBOURS, r - 1)
+    places, near = np.empty((r, count), np.int64), np.empty((r, count))
+    for start in range(0, r, _CHUNK):
+        cosines = unit[start : start + _CHUNK] @ unit.T
+        own = np.arange(len(cosines))
+        cosines[own, start + own] = -np.inf
+        nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+        places[start : start + _CHUNK] = nearest
+        near[start : start + _CHUNK] = np.take_along_axis(cosines, nearest, axis=1)
+    weights = np.maximum(near, 0).ravel() ** _SHARPNESS
+    one_way = csr_matrix((weights, (np.repeat(np.arange(r), count), places.ravel())), (r, r))
+    both = one_way.maximum(one_way.T)
+    degrees = np.maximum(np.asarray(both.sum(axis=1)).ravel(), 1e-12)
+    scale = 1 / np.sqrt(degrees)
+    return csr_matrix(both.multiply(scale[:, None]).multiply(scale[None, :]))

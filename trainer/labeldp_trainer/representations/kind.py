@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
-from scipy.linalg import blas, eigh
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.representation import DEFAULT_COMPONENTS, AnyRepresentation
-from labeldp_trainer.data import DataPart, FeatureShape
-from labeldp_trainer.models.operators import matmul
+from labeldp_trainer.operators import matmul
+from labeldp_trainer.options import Checked
+
+if TYPE_CHECKING:
+    from labeldp_trainer.config import LoadedConfig
+    from labeldp_trainer.data import DataPart, FeatureShape
+    from labeldp_trainer.representations.joined import FromFile
+
+MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
+DEFAULT_COMPONENTS = 600
+TEST = "test"
 
 # The end of every representation: principal components, whitened, largest variance first.
 
@@ -36,6 +45,8 @@ class VectorMoments:
 
 def moments(batches: Iterable[NDArray[np.float32]]) -> VectorMoments:
     """Those of all rows of batches [b, w], one after another."""
+    from scipy.linalg import blas  # noqa: PLC0415
+
     rows = 0
     for block in _blocks(batches):
         if not rows:
@@ -84,6 +95,8 @@ def fitted(
             if variances.max() > 0
             else None
         )
+    from scipy.linalg import eigh  # noqa: PLC0415
+
     width = len(found.mean)
     wanted = width if components == "all" else min(components or DEFAULT_COMPONENTS, width)
     values, directions = eigh(
@@ -155,7 +168,7 @@ class FeatureSource:
     """
 
     loaded: LoadedConfig
-    config: AnyRepresentation
+    config: Kind
     shape: FeatureShape
     parts: Sequence[DataPart]
     seed: int
@@ -187,19 +200,118 @@ class Learnt:
     notes: tuple[str, ...] = field(default=())
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One kind of representation.
+class Kind(Checked):
+    """The options of a representation, and everything that the rest of the trainer needs from it.
+
+    The docstring of a subclass is its description, which editors show.
 
     Attributes:
-        learn: from features. Raises InputError.
-        raw: (batch of features, arrays) → [b, raw width]; pure, of operators and ``models.layers``.
+        kind: its name in a config.
         chunk: examples at a time whose intermediate values fit the cache of a CPU.
-        of: if not empty, ``learn`` and ``raw`` take the vectors of these kinds side by side, not
-            features.
+        needs: the data that it is for; None for any.
+        is_composed: whether it is made from other representations, its ``members``.
     """
 
-    learn: Callable[[FeatureSource], Learnt]
-    raw: Callable[[Any, Mapping[str, Any]], Float32[Any, "b w"]]
-    chunk: int
-    of: tuple[Kind, ...] = ()
+    kind: str
+    chunk: ClassVar[int] = 512
+    needs: ClassVar[Literal["images", "table"] | None] = None
+    is_composed: ClassVar[bool] = False
+
+    @property
+    def members(self) -> tuple[Kind, ...]:
+        """The representations from whose vectors, side by side, this one is made."""
+        return ()
+
+    @property
+    def whole(self) -> tuple[Kind, ...]:
+        """It, followed by all that it is made from."""
+        return (self, *(each for member in self.members for each in member.whole))
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """What it learns from features, or from the vectors of its members. Raises InputError."""
+        del source
+        return Learnt({})
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """(batch of features or vectors, arrays) → [b, raw width].
+
+        Pure, of operators and ``models.layers``. They import JAX, so do that inside.
+        """
+        del arrays
+        return x
+
+
+def _components(value: object) -> object:
+    """The value, if it is a number or ``all``. One message for everything else."""
+    if value == "all" or (type(value) is int and 1 <= value <= MOST_COLUMNS):
+        return value
+    raise ValueError(f"expected a number of components from 1 to {MOST_COLUMNS:,}, or all")
+
+
+class PrincipalKind(Kind):
+    """A kind that ends with principal components."""
+
+    components: Annotated[int | Literal["all"] | None, BeforeValidator(_components)] = Field(
+        None,
+        description="principal components to keep, largest variance first; default: "
+        f"{DEFAULT_COMPONENTS}, or all if there are fewer",
+    )
+    whiten: StrictBool = Field(
+        True,
+        description="divide each component by its standard deviation; false with components: all "
+        "keeps the raw columns, standardized",
+    )
+
+
+class LearnedKind(PrincipalKind):
+    """A kind that is learned from features."""
+
+    unlabelled: tuple[StrictStr, ...] = Field(
+        (), description="further files whose features to learn from; test means the test features"
+    )
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="seed of random choices; default: training.seed"
+    )
+
+
+def given_vectors(config: Kind | None) -> FromFile | None:
+    """The files of vectors that take the place of features, or None."""
+    found: Any = config
+    while found is not None and found.members:
+        found = found.members[0]
+    return found if found is not None and found.kind == "file" else None
+
+
+# The list of representations: a name, the file and the class. To add one, add a file here and a
+# line below.
+
+_CLASSES = {
+    "patches": ("patches", "Patches"),
+    "scattering": ("scattering", "Scattering"),
+    "pca": ("tables", "Pca"),
+    "splines": ("tables", "Splines"),
+    "random_fourier": ("tables", "RandomFourier"),
+    "file": ("joined", "FromFile"),
+    "graph": ("graph", "RowGraph"),
+    "joined": ("joined", "Joined"),
+}
+
+
+def kind_class(kind: str) -> type[Kind]:
+    """The class of a representation. Raises KeyError for other names."""
+    module, name = _CLASSES[kind]
+    found: type[Kind] = getattr(import_module(f"labeldp_trainer.representations.{module}"), name)
+    return found
+
+
+@cache
+def one_of(*without: str) -> Any:
+    """The type of a representation in a config, of all kinds or of some: its name stands for it
+    with its defaults."""
+    classes = tuple(kind_class(kind) for kind in _CLASSES if kind not in without)
+    return Annotated[Union[classes], Field(discriminator="kind"), BeforeValidator(_named)]  # noqa: UP007
+
+
+def _named(value: object) -> object:
+    return {"kind": value} if isinstance(value, str) else value

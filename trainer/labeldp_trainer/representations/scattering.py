@@ -9,19 +9,26 @@ find is kept at every 2^s-th pixel. A convolution is a product of discrete Fouri
 are products of matrices, which take no longer than fast transforms of sides this short.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
+from pydantic import Field, StrictInt
 
-from labeldp_trainer.config.representation import MOST_COLUMNS, Scattering
-from labeldp_trainer.models.layers import cube_root, sqrt
-from labeldp_trainer.models.operators import joined, matmul
-from labeldp_trainer.representation.kind import SMALLEST, FeatureSource, Kind, Learnt
-from labeldp_trainer.representation.patches import unit
+from labeldp_trainer.operators import joined, matmul
+from labeldp_trainer.representations.kind import (
+    MOST_COLUMNS,
+    SMALLEST,
+    FeatureSource,
+    LearnedKind,
+    Learnt,
+)
+from labeldp_trainer.representations.patches import unit
 
 Floats = NDArray[np.float64]
 _ANGLES = (8, 6, 4)  # the first that does not give too many columns
@@ -32,10 +39,40 @@ _FINER = (
 )
 
 
-def learn(source: FeatureSource) -> Learnt:
+class Scattering(LearnedKind):
+    """Images: averages of wavelets' moduli, of one or two orders (Bruna and Mallat 2013)."""
+
+    kind: Literal["scattering"]
+    chunk: ClassVar[int] = 4
+    needs: ClassVar[Literal["images", "table"] | None] = "images"
+    orders: Literal[1, 2] = Field(2, description="2 also has wavelets of the moduli of wavelets")
+    scales: StrictInt | None = Field(
+        None,
+        ge=1,
+        le=6,
+        description="sizes of wavelets, 1, 2, 4, … pixels; default: 2 for images of 8 pixels, 3 "
+        "from 23 and 4 from 46 pixels on",
+    )
+    angles: StrictInt | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="directions of wavelets; default: 8, or 6 or 4 if that gives too many columns",
+    )
+    pool: StrictInt = Field(4, ge=1, le=32, description="pool × pool windows for the averages")
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """Constants. Raises ConfigError for images that are too small or too large."""
+        return _learn(self, source)
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """[b, w]."""
+        return _averaged(x, arrays)
+
+
+def _learn(config: Scattering, source: FeatureSource) -> Learnt:
     """Constants for images of this size. Raises ConfigError if they are too small or too large."""
-    config = source.config
-    assert isinstance(config, Scattering)
     shape = source.shape.image
     reason = "scattering needs images [n, height, width, channels]"
     source.require(shape is not None, reason, "kind")
@@ -109,12 +146,14 @@ def arrays_of(
     return {name: array.astype(np.float32) for name, array in found.items()}
 
 
-def raw(images: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+def _averaged(images: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, w]: cube roots of averages of pixels, of the first and of the second order.
 
     Of powers from 1/4 to 1, the cube root was best on the last 10,000 training rows of MNIST and
     Fashion-MNIST, after learning from the first 8,000. With 1, pixels hide the second order.
     """
+    from labeldp_trainer.models.layers import cube_root  # noqa: PLC0415
+
     height, width = (arrays[f"{name}_mirror"].shape[0] for name in ("rows", "columns"))
     channels = arrays["contrast"].shape[0]
     # each channel on its own, columns before rows
@@ -143,9 +182,6 @@ def raw(images: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     return cube_root(joined(*parts))
 
 
-SCATTERING = Kind(learn, raw, chunk=4)
-
-
 def _along(x: Any, name: str, arrays: Mapping[str, Any]) -> Any:
     """[n, columns, rows] times a matrix for each of both axes."""
     moved = matmul(x, arrays[f"rows_{name}"]).transpose(0, 2, 1)
@@ -172,6 +208,8 @@ def _moduli(
     frequencies: tuple[Any, Any], wavelets: Any, level: int, arrays: Mapping[str, Any]
 ) -> Any:
     """[n·angles, columns, rows] how strongly wavelets answer, at a level."""
+    from labeldp_trainer.models.layers import sqrt  # noqa: PLC0415
+
     rows, columns = arrays[f"rows_back_{level}"], arrays[f"columns_back_{level}"]
     height, width = rows.shape[1], columns.shape[1]
     fewer = wavelets.shape[1] // height

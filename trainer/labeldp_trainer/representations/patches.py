@@ -8,20 +8,18 @@ pool × pool regions, and the square root makes their scales alike. Whitening an
 of the kernels, so that one product of matrices does all of it.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
 import numpy as np
-from jax import lax
 from jaxtyping import Float32
 from numpy.typing import NDArray
-from scipy import sparse
+from pydantic import Field, StrictInt
 
-from labeldp_trainer.config.representation import Patches
-from labeldp_trainer.models.operators import dispatched
-from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
+from labeldp_trainer.operators import dispatched
+from labeldp_trainer.representations.kind import MOST_COLUMNS, FeatureSource, LearnedKind, Learnt
 
 Floats = NDArray[np.float32]
 
@@ -32,13 +30,37 @@ _BLOCK = 4096  # patches at a time: their answers fit the cache
 _WORD = "dictionary"
 
 
-def learn(source: FeatureSource) -> Learnt:
+class Patches(LearnedKind):
+    """Images: pooled responses to a dictionary of whitened patches (Coates, Lee and Ng 2011)."""
+
+    kind: Literal["patches"]
+    chunk: ClassVar[int] = 16
+    needs: ClassVar[Literal["images", "table"] | None] = "images"
+    patches: StrictInt = Field(300, ge=2, le=MOST_COLUMNS, description="patches in the dictionary")
+    size: StrictInt = Field(6, ge=2, le=64, description="side of a patch in pixels")
+    pool: StrictInt = Field(3, ge=1, le=64, description="pool × pool means of the responses")
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """The vectors are not too long."""
+        width = self.patches * self.pool**2
+        reason = f"patches × pool²: gives {width:,} columns; at most {MOST_COLUMNS:,} are allowed"
+        yield width > MOST_COLUMNS, reason
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """A dictionary. Raises ConfigError for images that are too small."""
+        return _learn(self, source)
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """[b, pool²·patches]."""
+        return answers(x, arrays)
+
+
+def _learn(config: Patches, source: FeatureSource) -> Learnt:
     """kernel [size, size, channels, patches], bias [patches], pooling [places, pool²], contrast.
 
     Raises ConfigError if images are smaller than a patch or have too few places.
     """
-    config = source.config
-    assert isinstance(config, Patches)
     shape = source.shape.image
     source.require(shape is not None, "patches needs images [n, height, width, channels]", "kind")
     assert shape is not None
@@ -66,8 +88,12 @@ def learn(source: FeatureSource) -> Learnt:
 
 
 @dispatched
-def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, Any]) -> Any:
+def answers(images: Float32[Any, "b h w c"], arrays: Mapping[str, Any]) -> Any:
     """[b, pool²·patches]: √ of the mean answers of each region, region by region."""
+    import jax  # noqa: PLC0415
+    import jax.numpy as jnp  # noqa: PLC0415
+    from jax import lax  # noqa: PLC0415
+
     kernel, pooling = arrays["kernel"], arrays["pooling"]
     size, _, channels, count = kernel.shape
     b, rows, columns = images.shape[0], images.shape[1] - size + 1, images.shape[2] - size + 1
@@ -79,16 +105,13 @@ def raw(images: Float32[jax.Array, "b h w c"], arrays: Mapping[str, Any]) -> Any
     scale = lax.rsqrt(jnp.maximum(variance, 0) + arrays["contrast"])
     patches = patches * scale[:, None]
     flat = kernel.reshape(-1, count)
-    answers = jnp.matmul(flat.T, patches.T, precision=lax.Precision.HIGHEST)
-    answers = jax.nn.relu(answers + arrays["bias"][:, None])
+    found = jnp.matmul(flat.T, patches.T, precision=lax.Precision.HIGHEST)
+    found = jax.nn.relu(found + arrays["bias"][:, None])
     pooled = jnp.matmul(
-        answers.reshape(count * b, rows * columns), pooling, precision=lax.Precision.HIGHEST
+        found.reshape(count * b, rows * columns), pooling, precision=lax.Precision.HIGHEST
     )
     by_image = pooled.reshape(count, b, pooling.shape[1]).transpose(1, 2, 0)
     return jnp.sqrt(by_image.reshape(b, -1))
-
-
-PATCHES = Kind(learn, raw, chunk=16)
 
 
 def unit(source: FeatureSource) -> float:
@@ -142,6 +165,8 @@ def _centres(
 
     A centre without points starts afresh at one of them.
     """
+    from scipy import sparse  # noqa: PLC0415
+
     lengths = np.einsum("nd,nd->n", points, points)
     usable = points[lengths > 1e-3 * max(float(lengths.mean()), 1e-6)]  # not the flat ones
     source.require(len(usable) > 0, "no image has any contrast")

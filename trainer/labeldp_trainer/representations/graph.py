@@ -8,18 +8,34 @@ eigenvalue (Bengio et al. 2004, Out-of-sample extensions). This holds for landma
 none is its own neighbour: so rows of training and new rows are treated alike.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
-from scipy import sparse
+from pydantic import BeforeValidator, Field, StrictInt
 
-from labeldp_trainer.config.representation import RowGraph
-from labeldp_trainer.models.layers import relu, softmax, sqrt, top_k
-from labeldp_trainer.models.operators import clip, matmul
-from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt, Steps
+from labeldp_trainer.operators import clip, matmul
+from labeldp_trainer.options import Number
+from labeldp_trainer.representations.joined import inner_rules
+from labeldp_trainer.representations.kind import (
+    FeatureSource,
+    Kind,
+    LearnedKind,
+    Learnt,
+    Steps,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    Inner = Kind
+else:
+    Inner = one_of("random_fourier", "graph", "joined")
 
 Floats = NDArray[np.float32]
 
@@ -40,15 +56,70 @@ _MORE, _ROUNDS, _DEGREE = 32, 3, 12  # of the search for eigenvectors
 _NEIGHBOURS, _EIGENVECTORS = "neighbours", "eigenvectors"
 
 
-def learn(source: FeatureSource) -> Learnt:
+def _several(value: object) -> object:
+    """One kind stands for a list with one."""
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+class RowGraph(LearnedKind):
+    """Where a row is in the graph of rows that are alike, by the eigenvectors of the graph.
+
+    Belkin and Niyogi 2003; local scales by Zelnik-Manor and Perona 2004. A row gets the weighted
+    mean of its neighbours among the landmarks (Nyström; Bengio et al. 2004).
+    """
+
+    kind: Literal["graph"]
+    is_composed: ClassVar[bool] = True
+    chunk: ClassVar[int] = 64
+    of: Annotated[
+        tuple[Inner, ...], Field(min_length=1, max_length=4), BeforeValidator(_several)
+    ] = Field(
+        description="whose vectors say which rows are alike: a kind, one with options, or a list "
+        "that counts equally"
+    )
+    neighbours: StrictInt = Field(10, ge=2, le=100, description="neighbours of a row")
+    dims: StrictInt = Field(300, ge=1, le=2048, description="eigenvectors, largest first")
+    scale: Annotated[Number, Field(gt=0, le=1)] = Field(
+        0.01,
+        description="the eigenvector of eigenvalue v is multiplied by 1/√(scale + 1 − v): the "
+        "smaller, the more the first ones count",
+    )
+    landmarks: StrictInt = Field(
+        100_000,
+        ge=10,
+        le=200_000,
+        description="rows that the graph has; of more, a random sample. All landmarks are part of "
+        "an exported model",
+    )
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """All members are made from the same features."""
+        yield from inner_rules(self)
+
+    @property
+    def members(self) -> tuple[Kind, ...]:
+        """Whose vectors say which rows are alike."""
+        return self.of
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """The graph of the landmarks. Raises ConfigError if there are too few rows."""
+        return _learn(self, source)
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """[b, dims]."""
+        return _means(x, arrays)
+
+
+def _learn(config: RowGraph, source: FeatureSource) -> Learnt:
     """near, spread [d]: which of the vectors' columns, times what; same [d, d]: which are of one
     representation; landmarks [d, m]; local [m] and shortest [1]: distances; coordinates [m, dims];
     order [neighbours + 1]: only its length counts.
 
     Raises ConfigError if there are too few rows.
     """
-    config, spectrum, groups = source.config, source.spectrum, source.groups
-    assert isinstance(config, RowGraph) and spectrum is not None and groups is not None
+    spectrum, groups = source.spectrum, source.groups
+    assert spectrum is not None and groups is not None
     count = int(groups.max()) + 1
     of_each = [np.flatnonzero(groups == group)[: NEAR_DIMS // count] for group in range(count)]
     columns = np.concatenate(of_each).astype(np.int32)
@@ -90,8 +161,10 @@ def learn(source: FeatureSource) -> Learnt:
     )
 
 
-def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+def _means(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, dims]: the weighted mean of the coordinates of the nearest landmarks."""
+    from labeldp_trainer.models.layers import relu, softmax, sqrt, top_k  # noqa: PLC0415
+
     count = arrays["order"].shape[0]
     similar, places = top_k(matmul(_directions(x, arrays), arrays["landmarks"]), count)
     squares = relu(2.0 - 2.0 * similar)
@@ -102,11 +175,10 @@ def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     return (arrays["coordinates"][places] * weights[:, :, None]).sum(1)
 
 
-GRAPH = Kind(learn, raw, chunk=64)
-
-
 def _directions(x: Any, arrays: Mapping[str, Any]) -> Any:
     """[b, d] of length 1; each representation has the same share of it."""
+    from labeldp_trainer.models.layers import sqrt  # noqa: PLC0415
+
     near = x[:, arrays["near"]] * arrays["spread"][None, :]
     return near / sqrt(matmul(near * near, arrays["same"]) + 1e-12)
 
@@ -132,6 +204,8 @@ def _nearest(rows: Floats, count: int, steps: Steps) -> tuple[NDArray[np.int32],
 
 def _graph(nearest: NDArray[np.int32], weights: Floats) -> sparse.csr_matrix:
     """Two rows are joined if one is a neighbour of the other."""
+    from scipy import sparse  # noqa: PLC0415
+
     n, count = nearest.shape
     places = np.arange(0, n * count + 1, count)
     directed = sparse.csr_matrix((weights.ravel(), nearest.ravel(), places), shape=(n, n))
@@ -147,6 +221,8 @@ def _eigenvectors(
     Subspace iteration with Chebyshev polynomials (Zhou, Saad, Tiago and Chelikowsky 2006): the last
     few vectors are approximate, which only turns them within a space of similar vectors.
     """
+    from scipy import sparse  # noqa: PLC0415
+
     n = graph.shape[0]
     roots = np.sqrt(np.asarray(graph.sum(axis=1)).ravel()).astype(np.float32)
     inverse = sparse.diags(1 / roots)

@@ -11,7 +11,6 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.special
 from jaxtyping import Float, Int32
 
 if TYPE_CHECKING:
@@ -94,6 +93,8 @@ def softplus(x: Float[Any, "*shape"]) -> Float[Any, "*shape"]:
 def log_softmax(logits: Float[Any, "b k"]) -> Float[Any, "b k"]:
     """Logarithms of the probabilities of classes."""
     if isinstance(logits, np.ndarray):
+        import scipy.special  # noqa: PLC0415
+
         return scipy.special.log_softmax(logits, axis=-1)
     import jax  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Columns made of features: standardised numbers, splines, one-hot categories, crosses of columns.
+"""Columns made of features: standardised numbers, splines, one-hot categories.
 
 Splines are of first degree, made of ramps: min(max((x − k)/(k′ − k), 0), 1) for neighbouring knots
 k and k′. Sums of them are all continuous functions that are linear between knots. A ramp ends where
@@ -13,24 +13,84 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32, Int32
 from numpy.typing import NDArray
+from pydantic import Field, StrictInt
 
-from labeldp_trainer.config.data import TableData
-from labeldp_trainer.config.representation import MOST_COLUMNS, RandomFourier, Splines
-from labeldp_trainer.models.layers import cos, counted
-from labeldp_trainer.models.operators import clip, flat, joined, matmul
-from labeldp_trainer.representation.kind import NOTHING_LEFT, FeatureSource, Kind, Learnt
+from labeldp_trainer.operators import clip, flat, joined, matmul
+from labeldp_trainer.options import Number
+from labeldp_trainer.representations.kind import (
+    MOST_COLUMNS,
+    NOTHING_LEFT,
+    FeatureSource,
+    LearnedKind,
+    Learnt,
+)
 
-_BINS = 4  # of a numeric column in a cross: its quartiles
-_MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
 Ints = NDArray[np.int32]
+
+
+class Pca(LearnedKind):
+    """Principal components of standardized numbers and one-hot categories, or of pixels."""
+
+    kind: Literal["pca"]
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """Raises ConfigError."""
+        return learn_columns(source)
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """[b, w]."""
+        return columns_raw(x, arrays)
+
+
+class Splines(LearnedKind):
+    """Tables: linear splines of each number, one-hot categories, and pairs of columns."""
+
+    kind: Literal["splines"]
+    needs: ClassVar[Literal["images", "table"] | None] = "table"
+    knots: StrictInt = Field(
+        8,
+        ge=0,
+        le=256,
+        description="knots of each numeric column between its smallest and largest value, at "
+        "quantiles of its distinct values",
+    )
+    min_count: StrictInt = Field(
+        10, ge=1, description="categories with fewer rows share one column per feature"
+    )
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """Raises ConfigError."""
+        return _learn_splines(self, source)
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """[b, w]."""
+        return _splines_raw(x, arrays)
+
+
+class RandomFourier(LearnedKind):
+    """Random cosines whose inner products approximate a Gaussian kernel."""
+
+    kind: Literal["random_fourier"]
+    features: Annotated[StrictInt, Field(ge=1, le=MOST_COLUMNS)] = 1024
+    scale: Annotated[Number, Field(gt=0)] = Field(
+        1.0, description="bandwidth of the kernel, in units of the median distance between rows"
+    )
+
+    def learn(self, source: FeatureSource) -> Learnt:
+        """Raises ConfigError."""
+        return _learn_fourier(self, source)
+
+    @staticmethod
+    def raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
+        """[b, w]."""
+        return _fourier_raw(x, arrays)
 
 
 @dataclass(frozen=True)
@@ -62,8 +122,7 @@ class _Numbers:
             values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
         finite = bool(np.isfinite(values).all())
         source.require(finite, "some standardized features are infinite; rescale the features")
-        data = source.loaded.config.data
-        named = data.numeric_features if isinstance(data, TableData) else None
+        named = getattr(source.loaded.config.data, "numeric_features", None)
         names = named or [str(j) for j in range(numbers.shape[1])]
         return cls(names, values, kept, means, deviations)
 
@@ -98,8 +157,8 @@ def _ramps(knots: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, Ints]:
-    """Arrays of the encoding, and the merged codes [n, categorical]."""
+def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers]:
+    """Arrays of the encoding, and the numeric columns."""
     numbers = _Numbers.of(source)
     sizes = source.shape.vocabularies
     codes = np.concatenate([_fields(part)[1] for part in source.features])
@@ -108,21 +167,19 @@ def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, 
         often = np.bincount(codes[:, j], minlength=size) >= min_count
         merged.append(np.where(often, np.cumsum(often), 0).astype(np.int32))  # 0: all others
         counts.append(int(often.sum()) + 1)
-    offsets = np.cumsum([0, *sizes], dtype=np.int32)[:-1]
-    table = np.concatenate(merged)
     arrays = {
         "numeric_kept": numbers.kept,
         "numeric_mean": numbers.means,
         "numeric_deviation": numbers.deviations,
-        "code_offset": offsets,
-        "code_merged": table,
+        "code_offset": np.cumsum([0, *sizes], dtype=np.int32)[:-1],
+        "code_merged": np.concatenate(merged),
         "one_hot_column": np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         "one_hot_code": np.concatenate([np.zeros(0, np.int32), *map(np.arange, counts)]).astype(
             np.int32
         ),
     }
     _require_width(source, len(numbers.kept) + len(arrays["one_hot_code"]))
-    return Learnt(arrays, numbers.notes), numbers, table[codes + offsets[None, :]]
+    return Learnt(arrays, numbers.notes), numbers
 
 
 def columns_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
@@ -134,12 +191,10 @@ def columns_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
 
 
 def _splines_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
-    """[b, w]: ramps, one-hot categories and crosses."""
+    """[b, w]: ramps and one-hot categories."""
     numbers, codes = _encoded(x, arrays)
     parts = [_ramps_of(each, arrays) for each in numbers]
     parts += [_one_hot(each, arrays) for each in codes]
-    if "cross_left" in arrays:
-        parts.append(_crossed(numbers, codes, arrays))
     return joined(*parts)
 
 
@@ -162,21 +217,7 @@ def _ramps_of(numbers: Float32[Any, "b kept"], arrays: Mapping[str, Any]) -> Any
 
 def _one_hot(codes: Int32[Any, "b c"], arrays: Mapping[str, Any]) -> Any:
     found = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
-    return found.astype(jnp.float32)
-
-
-def _crossed(numbers: list[Any], codes: list[Any], arrays: Mapping[str, Any]) -> Any:
-    """[b, w]: how many pairs fall into each column, times its scale."""
-    binned = [
-        (each[:, :, None] >= arrays["bin_edge"][None, :, :]).astype(jnp.int32).sum(axis=2)
-        for each in numbers
-    ]
-    fields = joined(*codes, *binned)
-    left, right = fields[:, arrays["cross_left"]], fields[:, arrays["cross_right"]]
-    place = left * arrays["cross_size"][None, :] + right + arrays["cross_offset"][None, :]
-    pairs, width = arrays["cross_left"].shape[0], arrays["cross_scale"].shape[0]
-    counts = counted(arrays["cross_column"][place], pairs, width)
-    return counts * arrays["cross_scale"][None, :]
+    return found.astype(np.float32)
 
 
 def learn_columns(source: FeatureSource) -> Learnt:
@@ -187,97 +228,12 @@ def learn_columns(source: FeatureSource) -> Learnt:
     return _learn(source, min_count=1)[0]
 
 
-def _learn_splines(source: FeatureSource) -> Learnt:
-    config = source.config
-    assert isinstance(config, Splines)
-    learnt, numbers, merged = _learn(source, min_count=config.min_count)
+def _learn_splines(config: Splines, source: FeatureSource) -> Learnt:
+    learnt, numbers = _learn(source, min_count=config.min_count)
     found = {**learnt.arrays, **_ramps(numbers.quantiles(config.knots))}
     width = len(found["ramp_column"]) + len(found["one_hot_code"])
-    if config.crosses:
-        found |= _crosses(source, config, learnt.arrays, numbers, merged)
-        width += len(found["cross_scale"])
     _require_width(source, width)
     return Learnt(found, learnt.notes)
-
-
-def _crosses(
-    source: FeatureSource,
-    config: Splines,
-    arrays: Mapping[str, NDArray[Any]],
-    numbers: _Numbers,
-    merged: Ints,
-) -> dict[str, NDArray[Any]]:
-    """Pairs of fields: categories, then numbers in bins; and the column of each pair of values."""
-    data = source.loaded.config.data
-    assert isinstance(data, TableData)
-    edges = np.full((len(numbers.kept), _BINS - 1), np.inf, np.float32)
-    for j, found in enumerate(numbers.quantiles(_BINS - 1)):
-        edges[j, : len(found) - 2] = found[1:-1]
-    binned = (numbers.values[:, :, None] >= edges[None, :, :]).sum(axis=2)
-    fields = np.concatenate([merged, binned], axis=1).astype(np.int32)
-    names = [*data.categorical, *(numbers.names[j] for j in numbers.kept)]
-    sizes = [int(column.max()) + 1 for column in fields.T]
-    # A category may be there without a row of its own: every code needs its place.
-    for j in range(len(data.categorical)):
-        sizes[j] = int((arrays["one_hot_column"] == j).sum())
-    hashed = isinstance(config.crosses, int)
-    pairs = _pairs(source, config, names)
-    entries = [sizes[i] * sizes[j] for i, j in pairs]
-    reason = f"{sum(entries):,} pairs of values are too many; list fewer pairs, or raise min_count"
-    source.require(sum(entries) <= _MOST_ENTRIES, reason, "crosses")
-    tables, width = [], config.crosses if isinstance(config.crosses, int) else 0
-    for (i, j), count in zip(pairs, entries, strict=True):
-        if hashed:
-            tables.append(hashed_columns(i, j, sizes[i], sizes[j], width))
-            continue
-        seen = np.bincount(fields[:, i] * sizes[j] + fields[:, j], minlength=count)
-        often = seen >= config.min_count
-        tables.append(np.where(often, width + np.cumsum(often), width))  # the rest share one
-        width += int(often.sum()) + 1
-    # A field is in many crosses: together they should not outweigh it.
-    scale = math.sqrt(len(names) / (2 * len(pairs)))
-    return {
-        "bin_edge": edges,
-        "cross_left": np.array([i for i, _ in pairs], np.int32),
-        "cross_right": np.array([j for _, j in pairs], np.int32),
-        "cross_size": np.array([sizes[j] for _, j in pairs], np.int32),
-        "cross_offset": np.cumsum([0, *entries], dtype=np.int32)[:-1],
-        "cross_column": np.concatenate(tables).astype(np.int32),
-        "cross_scale": np.full(width, scale, np.float32),
-    }
-
-
-def _pairs(source: FeatureSource, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
-    if isinstance(config.crosses, int):
-        reason = "needs at least two features that are not constant"
-        source.require(len(names) > 1, reason, "crosses")
-        return list(combinations(range(len(names)), 2))
-    for name in (name for pair in config.crosses for name in pair):
-        source.require(name in names, f"{name!r} is not a feature, or is constant", "crosses")
-    return [(names.index(a), names.index(b)) for a, b in config.crosses]
-
-
-def hashed_columns(
-    left: int, right: int, left_size: int, right_size: int, width: int
-) -> NDArray[np.int32]:
-    """[left_size · right_size] the column of each pair of values: SplitMix64 of all four numbers.
-
-    The same in every process and on every machine.
-    """
-    a, b = np.divmod(np.arange(left_size * right_size, dtype=np.uint64), np.uint64(right_size))
-    state: NDArray[np.uint64] = np.zeros_like(a)
-    for word in (np.full_like(a, left), np.full_like(a, right), a, b):
-        state = _mixed(state ^ word)
-    return (state % np.uint64(width)).astype(np.int32)
-
-
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea and Flood 2014), modulo 2^64."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
-    return mixed
 
 
 def _require_width(source: FeatureSource, width: int) -> None:
@@ -294,18 +250,12 @@ def _fields(part: Any) -> tuple[NDArray[np.float32], Ints]:
     return part, np.zeros((len(part), 0), np.int32)
 
 
-PCA = Kind(learn_columns, columns_raw, chunk=512)
-SPLINES = Kind(_learn_splines, _splines_raw, chunk=512)
-
-
 # Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007).
 
 _SAMPLE = 1000  # rows whose distances give the bandwidth
 
 
-def _learn_fourier(source: FeatureSource) -> Learnt:
-    config = source.config
-    assert isinstance(config, RandomFourier)
+def _learn_fourier(config: RandomFourier, source: FeatureSource) -> Learnt:
     learnt = learn_columns(source)
     random = np.random.default_rng(source.seed)
     sample = _sample(source, learnt, random)
@@ -319,17 +269,19 @@ def _learn_fourier(source: FeatureSource) -> Learnt:
 
 def _fourier_raw(x: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
     """[b, features]: √2·cos(directions·x + phase)."""
+    from labeldp_trainer.models.layers import cos  # noqa: PLC0415
+
     angles = matmul(columns_raw(x, arrays), arrays["directions"])
     return math.sqrt(2) * cos(angles + arrays["phases"][None, :])
-
-
-RANDOM_FOURIER = Kind(_learn_fourier, _fourier_raw, chunk=512)
 
 
 def _sample(
     source: FeatureSource, learnt: Learnt, random: np.random.Generator
 ) -> NDArray[np.float32]:
     """Columns of random rows of the training part."""
+    import jax  # noqa: PLC0415
+    import jax.numpy as jnp  # noqa: PLC0415
+
     chosen = np.sort(random.permutation(source.parts[0].rows)[:_SAMPLE])
     x = jax.tree.map(lambda leaf: jnp.asarray(leaf[chosen]), source.features[0])
     arrays = {name: jnp.asarray(array) for name, array in learnt.arrays.items()}

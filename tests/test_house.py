@@ -10,7 +10,7 @@ MOST_ENTERED = {
     "verify": 61,
     "randomize": 89,
     "check": 64,
-    "staged training": 125,
+    "staged training": 135,
 }
 
 

@@ -59,7 +59,7 @@ class Coefficient(_Kept):
 
 
 class KeptCoefficients(_Kept):
-    """What a run says of coefficients.
+    """The coefficients of a run.
 
     Attributes:
         format_version: of the file.
@@ -103,7 +103,7 @@ Rows = slice | Int64[np.ndarray, " b"]
 
 
 class OriginalColumn(NamedTuple):
-    """What a coefficient is of.
+    """The column, and category, of a coefficient.
 
     Attributes:
         feature: its name; None for the intercept.
@@ -195,7 +195,7 @@ def _fields(
 
 
 def _scales(encoder: Encoder, count: int) -> tuple[list[float], list[float]]:
-    """What the encoder divided numbers by, after it subtracted what."""
+    """The means and scales by which the encoder standardized numbers."""
     if isinstance(encoder, ArrayEncoder):
         return [_BYTE if encoder.bytes else 1.0] * count, [0.0] * count
     return [c.deviation for c in encoder.numeric], [c.mean for c in encoder.numeric]

@@ -57,7 +57,7 @@ class Devices:
 
     @property
     def kind(self) -> str:
-        """What they are: results are bitwise the same on the same kind and number."""
+        """Their kind and number: results are bitwise the same on the same ones."""
         device = self.mesh.devices.flat[0]
         return f"{device.platform}: {device.device_kind}"
 

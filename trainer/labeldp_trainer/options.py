@@ -1,4 +1,4 @@
-"""What the parts of a config have in common: numbers, and rules of their own."""
+"""The common base of the parts of a config: numbers, and rules of their own."""
 
 import math
 from collections.abc import Iterator

@@ -375,7 +375,7 @@ class ArrayEncoder(_Stated):
         return cls(example=train.features.shape[1:], bytes=train.bytes_)
 
     def part(self, found: DataPart) -> DataPart:
-        """The same arrays. Raises DataError if examples have another shape."""
+        """The arrays. Raises DataError if examples have another shape."""
         shape = found.features.shape[1:]
         if shape != self.example:
             raise DataError(

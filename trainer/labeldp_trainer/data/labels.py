@@ -224,7 +224,7 @@ def require_declared(
 
 
 def declared(values: Any) -> str | None:
-    """What a column [n] holds according to its type, in a word. None if no type is declared.
+    """The kind of a column [n] according to its type, in a word. None if no type is declared.
 
     It is a word because the exact type may disclose labels: the width of numpy text is the length
     of the longest label.

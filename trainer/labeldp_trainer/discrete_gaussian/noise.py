@@ -104,7 +104,7 @@ class ProvedNoise(NamedTuple):
         return excess(self.proved_delta, epsilon), gaussian_excess(squared_ratio([self]), epsilon)
 
     def details(self, epsilon: Fraction) -> dict[str, Any]:
-        """What a statement says about it."""
+        """The entry of a statement about it."""
         proved = math.nextafter(float(self.proved_delta(epsilon)), 1.0)
         return {
             "sigma": self.sigma,

@@ -199,7 +199,7 @@ def excess_of_steps(
 
 
 class RoundingCost(NamedTuple):
-    """What is left of ε and δ for steps with continuous noise.
+    """The rest of ε and δ for steps with continuous noise.
 
     Attributes:
         epsilon: ε₀ < ε.

@@ -62,7 +62,7 @@ class _Round(NamedTuple):
 
 @dataclass(frozen=True)
 class _Generator:
-    """What makes vertices of `rows`, and improves the working set."""
+    """The maker of vertices of `rows`, which improves the working set."""
 
     free: MatrixFree  # with bounds of the clipping factors as weights
     rows: HullRows

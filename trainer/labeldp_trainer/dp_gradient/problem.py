@@ -1,4 +1,4 @@
-"""What a private step does, without the data: sampling, clipping, noise and denoiser."""
+"""The settings of a private step, without the data: sampling, clipping, noise and denoiser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from labeldp_trainer.dp_gradient.integer_sums import (
 
 @dataclass(frozen=True)
 class GradientProblem:
-    """What is learned: `loss` of one example and all its `labels`.
+    """The learning problem: `loss` of one example and all its `labels`.
 
     `labels` are all classes, or the two ends of the label interval when the gradient is affine in
     the label (squared and Poisson log loss); labels must be clamped to it. With `users` the unit is

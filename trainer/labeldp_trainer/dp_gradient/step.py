@@ -114,7 +114,7 @@ def _padded(rows: Int64[np.ndarray, " n"], size: int) -> Batch:
 
 
 class StepDraws(NamedTuple):
-    """What is random in one step.
+    """The random choices of one step.
 
     `indices` and `mask` of the batch; `noise` on each coordinate, in lattice steps; the units of
     the `alternative` batch, which is empty if a step does not use it.
@@ -192,7 +192,7 @@ class Randomness:
 
 
 class StepReport(NamedTuple):
-    """What a step may report: functions of the noisy gradient and of public data only.
+    """The report of a step: functions of the noisy gradient and of public data only.
 
     `iterations`, `distance` and `certified` are those of the projection: 0, 0 and true without one.
     """

@@ -100,7 +100,7 @@ class AnswerSums:
         return cls(terms, working, *found, np.zeros(m), np.zeros(m), np.zeros(m))
 
     def take(self, before: AnswerSums) -> tuple[int, Bool[np.ndarray, " w"]]:
-        """What is known from sums of fewer answers, around the same point: of how many rows of
+        """Take over sums of fewer answers, around the same point. Returns of how many rows of
         answers, and in which columns."""
         known, same = len(before.total), np.zeros(self.terms.width, bool)
         same[0] = True
@@ -216,7 +216,7 @@ class Answers:
 
     @property
     def factors(self) -> Float32[np.ndarray, " n"]:
-        """What multiplies the rows."""
+        """The factors of the rows."""
         return np.ones(len(self.terms.codes), np.float32) if self.shares is None else self.shares
 
     def rows(self, part: slice) -> Float32[np.ndarray, "b m"]:

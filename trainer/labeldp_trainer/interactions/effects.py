@@ -1,4 +1,4 @@
-"""What was learned, as effects: mean and standard deviation in each bin, and in each cell of pairs.
+"""Learned effects: mean and standard deviation in each bin, and in each cell of pairs.
 
 All of it is computed from a fit, so it is as private as the fit is. The deviations are those of the
 posterior of the coefficients. They hold the noise of the answers and the labels' own.
@@ -54,7 +54,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a main effect or a pair adds to some outputs.
+    """The effect of a column or a pair on some outputs.
 
     Attributes:
         term: one or two columns.
@@ -73,7 +73,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """What a model of interactions learned.
+    """The effects that a model of interactions learned.
 
     Attributes:
         rows: of the training table.
@@ -148,7 +148,7 @@ def _effect(
     squares: Float64[np.ndarray, "t k"],
     posteriors: list[tuple[Float64[np.ndarray, " k"], _Covariance]],
 ) -> Effect:
-    """What a term adds in each of its bins."""
+    """The effect of a term in each of its bins."""
     terms, term = fit.terms, fit.terms.chosen[number]
     shape = [len(terms.columns[c].values) for c in term]
     cells = np.zeros((int(np.prod(shape)), len(terms.columns)), np.int32)

@@ -25,7 +25,7 @@ from labeldp_trainer.linear.sums import stable_root
 
 
 class OutputLevel(NamedTuple):
-    """What outputs have that are about alike; powers of 2.
+    """The common levels of outputs that are about alike; powers of 2.
 
     Attributes:
         prior: variance of their coefficients, relative to others.
@@ -93,7 +93,7 @@ _FACTORS, _MOST_FACTOR = (6.0, 2.0, 1.0), 24.0  # steps of a search, and its end
 
 @dataclass(frozen=True)
 class NoisySums:
-    """What was released of a model.
+    """The released evidence of a model.
 
     Attributes:
         statistic: [M, K], less what the base explains.

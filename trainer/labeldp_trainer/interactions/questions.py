@@ -1,4 +1,4 @@
-"""What can be asked about labels, and what answers: the interface between learning and privacy."""
+"""Questions about labels, and their answers: the interface between learning and privacy."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class DesignMoments:
     def raw(
         self, weights: Float64[np.ndarray, "w m"]
     ) -> tuple[Float64[np.ndarray, "w m"], Float64[np.ndarray, " m"]]:
-        """What weights of centred and scaled columns are for integer ones, and a constant beside
-        them."""
+        """The weights of integer columns for those of centred and scaled ones, and a constant
+        beside them."""
         found: Float64[np.ndarray, "w m"] = weights * self.scale[:, None]
         return found, -(self.mean[1:] @ found[1:])
 
     def of_integer_columns(self, weights: Float64[np.ndarray, "w m"]) -> Float64[np.ndarray, "w m"]:
-        """The same, with the constant in the first column."""
+        """The weights with the constant in the first column."""
         found, constant = self.raw(weights)
         found[0] += constant / (1 << VALUE_BITS)
         return found
@@ -178,7 +178,7 @@ _LEAST_SHARE = 1e-3  # of a class
 
 @dataclass(frozen=True)
 class Guess:
-    """What is expected of effects before any answer, and how evenly a stage asks.
+    """The expectations of effects before any answer, and how evenly a stage asks.
 
     Attributes:
         mains, interactions: shares of the variance of labels.
@@ -260,7 +260,7 @@ class LabelQuestion:
 
 @dataclass(frozen=True)
 class FirstGuess:
-    """What is known of labels before any feature is used.
+    """The facts of labels before any feature is used.
 
     Attributes:
         base: [K] a prediction without features.

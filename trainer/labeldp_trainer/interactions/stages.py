@@ -53,7 +53,7 @@ _LEAST_SPREAD = {True: 0.1, False: 0.01}  # of the variance of classes, and of n
 
 @dataclass(frozen=True)
 class LearningTask:
-    """What is learned: numbers within ends, or a number of classes."""
+    """The kind of label: numbers within ends, or a number of classes."""
 
     ends: tuple[float, float] | None
     classes: int
@@ -66,7 +66,7 @@ class LearningTask:
 
 @dataclass(frozen=True)
 class Fit:
-    """What has been learned.
+    """The learned model.
 
     Attributes:
         terms: with coefficients.
@@ -102,7 +102,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Model:
-    """What a stage fits.
+    """The targets of a stage.
 
     Attributes:
         terms: of it.
@@ -145,7 +145,7 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Left:
-    """What terms do not explain of labels.
+    """The part of labels that terms do not explain.
 
     Attributes:
         spread: variance, without that of randomizing.

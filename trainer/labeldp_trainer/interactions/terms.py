@@ -107,7 +107,7 @@ class Terms:
             yield slice(start, min(start + size, len(self.codes)))
 
     def of_rows(self, part: slice) -> Terms:
-        """The same terms of some rows."""
+        """The terms of some rows."""
         return Terms(self.columns, self.codes[part], self.chosen)
 
     def first_of_alike(self, part: slice) -> Int64[np.ndarray, " g"]:
@@ -289,7 +289,7 @@ class CellSums:
         return tables, most
 
     def adder(self, block: slice) -> _Adder:
-        """What adds up products of some rows of the design."""
+        """The function that adds up products of some rows of the design."""
         rest = self.rest.of_rows(block)
         ones = np.ones(len(rest.codes), np.float32)
         ends = np.arange(len(ones) + 1, dtype=np.int32)

@@ -26,7 +26,7 @@ def together(
     variances: Float64[np.ndarray, " w"],
     base: Float64[np.ndarray, " k"],
 ) -> NoisySums:
-    """The same evidence, with combinations of classes as outputs.
+    """The evidence with combinations of classes as outputs.
 
     Args:
         evidence: of more than two classes.

@@ -126,7 +126,7 @@ def _example_loss(model: Model, loss: Loss, bounds: tuple[float, float] | None) 
 def kept_arrays(
     stored: Stored | None, labels: Any, calibrate: Callable[[], float]
 ) -> dict[str, NDArray[Any]]:
-    """What a run keeps: fresh secrets and the σ that ``calibrate`` finds, or those ``stored``.
+    """The kept arrays of a run: fresh secrets and the σ of ``calibrate``, or those ``stored``.
 
     ``noise_key`` is the key of sampling and noise, ``noise_multiplier`` σ, and ``labels_hash`` a
     hash of the labels under ``labels_key``. Raises RunFolderError if an interrupted run had other

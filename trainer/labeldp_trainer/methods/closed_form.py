@@ -1,4 +1,4 @@
-"""What all methods share that fit a linear model to sums over all rows; and method ``none``."""
+"""The frame of methods that fit a linear model to sums over all rows; and method ``none``."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -99,7 +99,7 @@ Solve = Callable[[OriginalColumns], CoefficientEstimates]
 
 
 def coefficients_of(setting: Setting, solve: Solve, *, weighted: bool) -> KeptCoefficients | None:
-    """What ``solve`` finds for the original features of these rows; None for other vectors.
+    """The solution of ``solve`` for the original features of these rows; None for other vectors.
 
     ``setting`` has all rows: those that users may not have are left out here.
     """

@@ -1,4 +1,4 @@
-"""What a private label says of classes, for a loss: k numbers for each output of its artifact.
+"""The targets of private labels of classes, for a loss: k numbers for each output of its artifact.
 
 With P[o | c] = Pr[output o | class c] and a model's probabilities f,
 
@@ -39,7 +39,6 @@ from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import AdditiveRandomizer, Domain, Groups, Randomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.toolkit import group_array, indexes_of_columns
 from labeldp_trainer.coefficients import PrivateTargets
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data import DataPart
@@ -177,6 +176,9 @@ def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
 
     Their types are as an artifact needs them, or a CSV file's, in which nothing has a type.
     """
+    # It loads all mechanisms, which a label without groups does not need.
+    from labeldp_compile.toolkit import group_array  # noqa: PLC0415
+
     found = {}
     for column in groups.columns:
         given, cells = part.columns[column.name], False
@@ -188,6 +190,8 @@ def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
 
 def table_of_row(groups: Groups, part: DataPart) -> Int64[np.ndarray, " n"]:
     """[n] the number of each row's table. Raises DataError."""
+    from labeldp_compile.toolkit import indexes_of_columns  # noqa: PLC0415
+
     columns = group_columns(groups, part)
     return indexes_of_columns(groups)([columns[column.name] for column in groups.columns])
 

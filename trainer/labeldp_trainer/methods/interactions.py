@@ -58,7 +58,7 @@ def learner(
     source: Source,
     shares: Any = None,
 ) -> Learner:
-    """What learns from a source as the config says."""
+    """The learner of a source, as the config says."""
     classes, config = setting.loss.task.classes, setting.loaded.config
     return Learner(
         columns=columns,

@@ -47,7 +47,7 @@ AGAIN = (
     "draws another release and ",
     f"; --from-release {FILE} fits this one again and spends nothing",
 )
-"""What the statement of a release says of publishing it, and of another run."""
+"""The statement's words about publishing a release, and about another run."""
 _GIVEN = "release_was_given"
 _DECLARED = (
     "The release was given (--from-release). That its noise was drawn as stated, and from the "
@@ -56,7 +56,7 @@ _DECLARED = (
 
 
 def origin(given: Path | None, stored: Stored | None) -> tuple[Stored, tuple[str, ...]]:
-    """What a run keeps of where its release is from, and what its statement declares of it."""
+    """The kept origin of a run's release, and the words of its statement about it."""
     if given is None and _GIVEN not in (stored or {}):
         return {}, ()
     return {_GIVEN: np.array(1)}, _DECLARED

@@ -99,7 +99,7 @@ def conv(
 
 
 def _conv_by_pieces(w: Array, x: Array, stride: int) -> Array:
-    """The same, a few examples at a time; patches are not kept for the gradient."""
+    """The convolution, a few examples at a time; patches are not kept for the gradient."""
     size, inputs = w.shape[0], w.shape[2]
     patches = size * size * inputs * math.prod(-(-side // stride) for side in x.shape[1:3])
     one = jax.checkpoint(partial(_conv_as_product, stride=stride))
@@ -109,7 +109,7 @@ def _conv_by_pieces(w: Array, x: Array, stride: int) -> Array:
 
 
 def _conv_as_product(w: Array, x: Array, stride: int) -> Array:
-    """The same convolution as a product of the image's patches with the kernel."""
+    """The convolution as a product of the image's patches with the kernel."""
     size, sides = w.shape[0], x.shape[1:3]
     outputs = [-(-side // stride) for side in sides]
     missing = [

@@ -33,7 +33,7 @@ SIGNAL_SHARE = 0.7
 
 
 class Expectation(NamedTuple):
-    """What is expected of labels before any is seen.
+    """The expectations of labels before any is seen.
 
     Fixed on training rows that were held out, and no test row: for classes the last 10,000 of
     Fashion-MNIST, for numbers 15,000 of the first 50,000 of weeks worked (docs/training.md).
@@ -200,7 +200,7 @@ def planned(
 def expectations(
     weights: Weights, rows: PublicRows, method: OneRelease, classes: tuple[int | str, ...] | None
 ) -> tuple[float, float]:
-    """What a release states of its weights beside the privacy: ``expected_error`` and ``gap``.
+    """The stated facts of a release's weights beside the privacy: ``expected_error`` and ``gap``.
 
     Raises ValueError for weights that no plan has.
     """

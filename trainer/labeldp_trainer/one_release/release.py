@@ -148,7 +148,7 @@ def read_release(path: Path) -> Release:
 def read_archive(
     path: Path, name: str, read: Callable[[dict[str, Any], bytes], tuple[T | None, str]]
 ) -> T:
-    """What ``read`` makes of the arrays of an archive and the text of its facts.
+    """The result of ``read`` for the arrays of an archive and the text of its facts.
 
     It also gives the format, and None for one that this version does not know; it may raise an
     error of ``DAMAGE``. Raises TrainerError, which calls the file by this name.

@@ -25,7 +25,7 @@ REHEARSED = 500
 
 
 class ReleaseText(BaseModel):
-    """What is not stated here is refused as text that a release is not written with."""
+    """Facts of the rows of a release; other ones are refused."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
 
@@ -222,7 +222,7 @@ class Weights:
         return used, factors, np.rint(moved * factors[:, None]).astype(np.int32)
 
     def factors(self, rows: PublicRows) -> Float32[np.ndarray, " n"]:
-        """What each row is multiplied by, beside the metric, in units of UNIT."""
+        """The factor of each row, beside the metric, in units of UNIT."""
         found = np.concatenate([chunk.factors for chunk in self.chunks(rows)])
         return (found / UNIT).astype(np.float32)
 
@@ -242,7 +242,7 @@ class Weights:
 
 
 class Lengths(NamedTuple):
-    """What is exact about the integer rows.
+    """The exact facts of the integer rows.
 
     Attributes:
         longest: squared length of the longest; with users, the largest square of a bound of

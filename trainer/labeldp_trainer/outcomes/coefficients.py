@@ -63,7 +63,7 @@ class RunCoefficients:
 
     @property
     def estimand(self) -> str:
-        """What is estimated, in words."""
+        """The estimated quantity, in words."""
         kept = self.kept
         how = "weighted least squares" if kept.weighted else "least squares"
         what = "coefficients" if kept.classes is None else "coefficients of class probabilities"

@@ -1,4 +1,4 @@
-"""What a run with a model of interactions learned, with the names of columns, bins and classes."""
+"""The effects of a model of interactions, with the names of columns, bins and classes."""
 
 import os
 import re
@@ -60,7 +60,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Explained:
-    """What a run learned.
+    """The effects of a run.
 
     Attributes:
         run: its method, label and privacy.
@@ -127,7 +127,7 @@ class Explained:
         return len(self.classes or ()) == _TWO
 
     def outputs(self, effect: Effect) -> list[str]:
-        """What the numbers of an effect are of."""
+        """The quantity of an effect's numbers."""
         if self.classes is None:
             return [self.label]
         if self.logistic:
@@ -155,12 +155,12 @@ class Explained:
 
     @property
     def publishing(self) -> str:
-        """What publishing the effects discloses."""
+        """The disclosure of publishing the effects."""
         return _PUBLISHING[str(self.run.method)]
 
     @property
     def noise(self) -> str:
-        """What the bands are about."""
+        """The meaning of the bands."""
         return _NOISE[str(self.run.method)]
 
 
@@ -181,7 +181,7 @@ _NOISE = {
 
 
 def open_explained(path: Path) -> Explained:
-    """What the finished run in a folder learned. Raises InputError if it cannot be explained."""
+    """The effects of the finished run in a folder. Raises InputError if it cannot be explained."""
     folder = RunFolder(path)
     folder.facts()
     loaded = folder.config()

@@ -82,7 +82,7 @@ class Trained:
     def predictions(
         self, outputs: Float32[np.ndarray, "n k"]
     ) -> tuple[pa.Array, Float32[np.ndarray, "n k"] | None]:
-        """What outputs mean: numbers [n], or classes [n] and their probabilities [n, classes]."""
+        """Predictions from outputs: numbers [n], or classes [n] with probabilities [n, classes]."""
         if self.loss.task.classes is None:
             return pa.array(self.loss.predictions(outputs)), None
         likeliest: Int64[np.ndarray, " n"] = outputs.argmax(axis=1)

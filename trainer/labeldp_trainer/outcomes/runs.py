@@ -51,7 +51,7 @@ class _Stated(BaseModel):
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder says.
+    """The facts of a run folder.
 
     Attributes:
         folder: as it was named, or found.
@@ -99,7 +99,7 @@ class Run:
 
     @property
     def baseline(self) -> float | None:
-        """The same of the best constant."""
+        """The metric of the best constant."""
         return (self.constant or {}).get(self.metric)
 
     @property

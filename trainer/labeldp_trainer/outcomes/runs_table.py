@@ -168,7 +168,7 @@ _COLUMNS = 15
 
 
 def summary(loaded: LoadedConfig, result: Result) -> list[str]:
-    """What was trained, its privacy, its test metric, and what a person must know."""
+    """The method, its privacy, its test metric, and notes that a person must know."""
     statement = result.statement
     facts = {
         "privacy": _privacy(statement),

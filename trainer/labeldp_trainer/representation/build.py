@@ -71,7 +71,7 @@ def represented(
 
 
 def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> NDArray[np.float32]:
-    """The same. Raises DataError if a vector overflowed."""
+    """The vectors. Raises DataError if one overflowed."""
     if not (np.isfinite(vectors.min(initial=0)) and np.isfinite(vectors.max(initial=0))):
         raise DataError(
             f"{part.source}: the representation gives no finite numbers for some rows; their "

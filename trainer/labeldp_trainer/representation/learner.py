@@ -66,7 +66,7 @@ def _vectors(
     steps: Steps,
     done: dict[str, NDArray[np.float32]],
 ) -> NDArray[np.float32]:
-    """The same of a kind with its arrays; what is there twice is computed once."""
+    """The vectors of a kind with its arrays; equal kinds are computed once."""
     key = _digest(arrays)
     if key not in done:
         own = part

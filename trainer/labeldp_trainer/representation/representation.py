@@ -89,7 +89,7 @@ class Representation:
         return self.vectors(features, jnp.asarray)
 
     def vectors(self, features: Any, placed: Callable[[NDArray[Any]], Any]) -> Any:
-        """The same of features and arrays of any kind that ``models.layers`` knows."""
+        """The digest of features and arrays of any kind that ``models.layers`` knows."""
         arrays = {name: placed(array) for name, array in of_the_map(self.arrays).items()}
         return _composed(kind_named(self.kind), features, arrays)
 
@@ -158,7 +158,7 @@ def _composed(kind: ComposedKind, features: Any, arrays: Mapping[str, Any]) -> A
 def in_batches(
     function: Raw, arrays: Arrays, features: Features, rows: int, chunk: int
 ) -> Iterator[NDArray[np.float32]]:
-    """What ``function`` makes of all rows, in order, a batch after another; the last is shorter.
+    """The results of ``function`` for all rows, in order, by batches; the last is shorter.
 
     A CPU computes ``chunk`` examples at a time, so that what lies between stays in its cache.
     """
@@ -223,7 +223,7 @@ def digest_of(facts: Mapping[str, Any]) -> str:
 def find(
     output: Path, digest: str, rows: tuple[int, int | None]
 ) -> tuple[Representation, list[Vectors]] | None:
-    """What the run folder ``output``, or one beside it, holds for this digest, undamaged.
+    """The representation of this digest in the run folder ``output``, or beside it, if undamaged.
 
     ``rows`` are those of the training part and of the test part, None if there is none.
     """
@@ -348,7 +348,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
 
 
 def _link(source: str, copy: str) -> None:
-    """The same file under another name, or a copy on another file system."""
+    """Link or copy a file: another name of it, or a copy on another file system."""
     try:
         os.link(source, copy)
     except OSError:

@@ -65,7 +65,7 @@ def moments(batches: Iterable[NDArray[np.float32]]) -> VectorMoments:
 
 
 def _blocks(batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """The same rows, more at a time: products of large matrices take less time a row."""
+    """The rows in larger batches: products of large matrices take less time a row."""
     waiting: list[NDArray[np.float32]] = []
     for batch in batches:
         waiting.append(batch)
@@ -79,7 +79,7 @@ def _blocks(batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float
 def fitted(
     found: VectorMoments, components: int | Literal["all"] | None, *, whiten: bool
 ) -> dict[str, NDArray[Any]] | None:
-    """What ``projected`` needs: mean, projection and spectrum; or columns, mean, deviation.
+    """The arrays of ``projected``: mean, projection and spectrum; or columns, mean, deviation.
 
     None if every row is the same.
     """
@@ -153,7 +153,7 @@ def nowhere(words: str) -> None:
 
 @dataclass(frozen=True)
 class FeatureSource:
-    """What a representation is learned from: features alone.
+    """The features from which a representation is learned.
 
     Attributes:
         loaded: the config.
@@ -189,7 +189,7 @@ class FeatureSource:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a kind has learned before principal components.
+    """The arrays that a kind has learned before principal components.
 
     Attributes:
         arrays: by name; shapes are all that ``Kind.raw`` knows beside them.
@@ -228,7 +228,7 @@ class Kind(Checked):
         return (self, *(each for member in self.members for each in member.whole))
 
     def learn(self, source: FeatureSource) -> Learnt:
-        """What it learns from features, or from the vectors of its members. Raises InputError."""
+        """Learn from features, or from the vectors of its members. Raises InputError."""
         del source
         return Learnt({})
 

@@ -128,7 +128,7 @@ class _Numbers:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is left out."""
+        """The columns that are left out."""
         dropped = sorted(set(range(len(self.names))) - set(self.kept.tolist()))
         if not dropped:
             return ()

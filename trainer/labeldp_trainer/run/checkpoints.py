@@ -1,4 +1,4 @@
-"""What a run resumes from: checkpoints, stages, and everything that decides the bits of a step."""
+"""The state that a run resumes from: checkpoints, stages, and facts that decide a step's bits."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ IDENTITY = {
     "representation_sha256": "other vectors of its representation",
     "parameters": "another model",
 }
-"""What must be the same in a resumed run and its folder, and the words for a difference."""
+"""The facts that a resumed run and its folder must share, and the words for a difference."""
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -195,7 +195,7 @@ class RunFolder:
         return parse_config(text, str(path), start).suited(images=joined)
 
     def stored(self) -> dict[str, NDArray[Any]]:
-        """What the method stored. Raises RunFolderError."""
+        """The arrays that the method stored. Raises RunFolderError."""
         try:
             return read_arrays(self.path / "kept.npz")
         except DAMAGE:
@@ -298,13 +298,13 @@ CONSTANTS = {
 }
 """The best constant prediction for each loss, in words."""
 BESIDE = {"accuracy": {"loss": "log loss", "auc": "AUC"}}
-"""What is shown beside that metric, and what it is called: accuracy hides rare classes."""
+"""The metrics beside that one, and their names: accuracy hides rare classes."""
 _MOST_BYTES = 1 << 26  # of lines that are read
 _CURVES = ("batch_loss", "training_loss", "test_loss")
 
 
 def for_json(values: Mapping[str, Any]) -> Line:
-    """The same, with null for numbers that are not finite."""
+    """The values, with null for numbers that are not finite."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()

@@ -134,7 +134,7 @@ def replayed(
 
 
 def _same_columns(stated: Sequence[BinnedColumn], learned: Sequence[BinnedColumn]) -> bool:
-    """The same bins, and basis functions up to a sign and the rounding of another processor."""
+    """Whether bins are equal, and basis functions but for a sign and another processor's rounding."""
     if len(stated) != len(learned):
         return False
     for a, b in zip(stated, learned, strict=True):
@@ -156,7 +156,7 @@ def _kernel(column: BinnedColumn) -> Any:
 
 
 def _same_question(stated: LabelQuestion, found: LabelQuestion) -> bool:
-    """The same terms, offset and clip, and rows that are as good, up to rounding elsewhere."""
+    """Whether terms, offset and clip are equal, and rows as good, up to rounding elsewhere."""
     a, b = stated.rows, found.rows
     if stated.terms != found.terms or a.weights.shape != b.weights.shape:
         return False
@@ -188,12 +188,12 @@ def _same_grain(a: RowWeights, b: RowWeights) -> bool:
 
 
 def _unit(rows: RowWeights) -> float:
-    """What 1 of a rounded row is, of the largest weight."""
+    """The share of 1 of a rounded row in the largest weight."""
     return float(2.0**rows.shift / np.abs(rows.weights).max())
 
 
 def _same_span(a: Int32[np.ndarray, "w m"], b: Int32[np.ndarray, "w m"]) -> bool:
-    """The same Σ weights·weightsᵀ: what rows measure, whichever basis another processor found."""
+    """Whether Σ weights·weightsᵀ is equal: rows measure it, whichever basis a processor found."""
     x, y = a / np.abs(a).max(), b / np.abs(b).max()
     left, right = x @ x.T, y @ y.T
     return bool(np.linalg.norm(left - right) <= _SPANS_ALIKE * np.linalg.norm(right))

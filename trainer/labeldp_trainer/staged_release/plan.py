@@ -113,7 +113,7 @@ class DeltaError(ValueError):
     """δ is too small for what a staged release would tell."""
 
     def __init__(self) -> None:
-        """The same words wherever it shows."""
+        """One message wherever it shows."""
         super().__init__("δ is too small for the parts of a staged release; raise it")
 
 

@@ -54,13 +54,13 @@ _STATED: dict[tuple[Kind, bool], frozenset[str]] = {
     ("sums", True): _OF_SUMS - _OF_NUMBERS,
     ("sums", False): _OF_SUMS,
 }
-"""What the parts of releases of classes, and of numbers, state."""
+"""The facts that parts of releases of classes, and of numbers, state."""
 
 __all__ = ["FILE", "PartFacts", "ReleaseInStages", "ReleasePart", "StagedFacts", "read_staged"]
 
 
 class PartFacts(ReleaseText):
-    """What is stated of a part beside its arrays.
+    """The stated facts of a part beside its arrays.
 
     Attributes:
         kind: of the part.
@@ -91,7 +91,7 @@ class PartFacts(ReleaseText):
 
     @property
     def stated(self) -> frozenset[str]:
-        """What is stated of some kinds of parts only, and of this one."""
+        """The facts that some kinds of parts state, and this one does."""
         return frozenset(name for name in _OF_SUMS if getattr(self, name) is not None)
 
 
@@ -167,7 +167,7 @@ class ReleasePart:
         return {name: array for name, array in found.items() if array is not None}
 
     def question(self, ends: tuple[float, float] | None) -> LabelQuestion:
-        """What sums are of."""
+        """The summed quantity."""
         facts, offset = self.facts, None
         assert facts.terms is not None and self.weights is not None
         assert facts.shift is not None and facts.floor is not None
@@ -181,7 +181,7 @@ class ReleasePart:
 
 @dataclass(frozen=True)
 class ReleaseInStages:
-    """What has been released, part by part.
+    """The released parts.
 
     Attributes:
         facts: what is stated.

@@ -75,11 +75,11 @@ class Tensor:
         return found
 
     def reshape(self, *sides: int) -> Tensor:
-        """The same numbers in another shape, of which one side may be -1."""
+        """The numbers in another shape, of which one side may be -1."""
         return self.node("Reshape", list(sides))
 
     def transpose(self, *axes: int) -> Tensor:
-        """The same with axes in another order."""
+        """The array with axes in another order."""
         return self.node("Transpose", perm=list(axes))
 
     def sum(self, axis: int) -> Tensor:
@@ -136,7 +136,7 @@ class ModelGraph:
     def nodes(
         self, op: str, count: int, *inputs: Any, domain: str = "", **attributes: Any
     ) -> list[Tensor]:
-        """The same with several outputs."""
+        """An operator with several outputs."""
         names = [self.value(each).name for each in inputs]
         found = [self._fresh(op) for _ in range(count)]
         self._nodes.append(

@@ -103,7 +103,7 @@ def _spread(points: Floats, clusters: int, random: np.random.Generator) -> Float
 
 
 class PrivateClusters(NamedTuple):
-    """What is computed from the labels [n]; all of it is private.
+    """The private statistics of the labels [n].
 
     Attributes:
         labels: [n] private labels, in the type of the outputs.

@@ -134,7 +134,7 @@ def replayed(
 
 
 def _same_columns(stated: Sequence[BinnedColumn], learned: Sequence[BinnedColumn]) -> bool:
-    """Whether bins are equal, and basis functions but for a sign and another processor's rounding."""
+    """Whether bins are equal, and basis functions but for a sign and a processor's rounding."""
     if len(stated) != len(learned):
         return False
     for a, b in zip(stated, learned, strict=True):

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from labeldp_verify.printable import clipped, json_text, one_line, printable, rendered, width
 
-from labeldp_compile.observer import QUIET, Observer
+if TYPE_CHECKING:
+    from labeldp_compile.observer import Observer
 
 NUMBERS_OF_SETS = (
     "each private label is the number of a set of labels, so that GROUP BY, counts and means of it "
@@ -69,7 +70,7 @@ _SECONDS_BETWEEN = 0.2
 def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of rows done since the last call."""
     if quiet or not sys.stderr.isatty():
-        yield QUIET.rows
+        yield lambda rows: None
     elif rows:
         with click.progressbar(length=rows, label=label, file=sys.stderr, show_pos=True) as bar:
             yield bar.update
@@ -79,13 +80,15 @@ def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Calla
 
 @contextmanager
 def observing(
-    label: str, rows: int | None = None, *, quiet: bool, say: Callable[[str], None] = QUIET.say
-) -> Iterator[Observer]:
+    label: str, rows: int | None = None, *, quiet: bool, say: Callable[[str], None] | None = None
+) -> Iterator["Observer"]:
     """An observer that shows rows and steps on a terminal, and reports spending to ``say``."""
+    from labeldp_compile.observer import QUIET, Observer  # noqa: PLC0415
+
     shows_steps = not quiet and sys.stderr.isatty()
     with row_progress(label, rows, quiet=quiet) as progress:
         step = (lambda line: tell(f"  {line}")) if shows_steps else QUIET.step
-        yield Observer(rows=progress, step=step, say=say)
+        yield Observer(rows=progress, step=step, say=say or QUIET.say)
 
 
 def _counter(label: str) -> Callable[[int], None]:

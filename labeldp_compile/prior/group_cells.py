@@ -10,8 +10,8 @@ from labeldp_verify.forms import MAX_CELLS, Category, GroupColumn, Groups, check
 
 from labeldp_compile.errors import refused
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.groups import Assign
 from labeldp_compile.spec.load import refuse_label_data
+from labeldp_compile.spec.model import Assign
 
 if TYPE_CHECKING:
     import pyarrow as pa

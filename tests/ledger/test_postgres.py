@@ -252,3 +252,10 @@ def test_a_wrong_password(used):
     result = used.run("ledger", "show", url)
     assert result.exit_code == 2 and "password authentication failed" in result.stderr
     assert "another-word" not in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_server_that_is_not_there(bench):
+    result = bench.run("ledger", "show", f"postgresql://me:{PASSWORD}@/db?host=/nowhere")
+    assert result.exit_code == 2 and "cannot be reached" in result.stderr
+    assert result.stderr.startswith("labeldp: postgresql://me@/db?host=/nowhere: ")
+    assert result.stderr.count("\n") == 1

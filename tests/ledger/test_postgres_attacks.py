@@ -16,6 +16,11 @@ TIME = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
+def store():
+    return "postgres"
+
+
+@pytest.fixture
 def role(bench):
     """A compiler's, once the ledger is there (``grant``)."""
     return f"compiler_{bench.schema}"
@@ -123,7 +128,11 @@ def test_operators_of_the_compilers_role_decide_nothing(attacked, role):
         "SET standard_conforming_strings = off",
         "SET transform_null_equals = on",
         "SET default_transaction_isolation = 'read uncommitted'",
+        "SET row_security = off",
+        "SET quote_all_identifiers = on",
         "SET plpgsql.variable_conflict = 'use_variable'",
+        "SET constraints ALL DEFERRED",
+        "SELECT pg_advisory_lock(1)",
         "SELECT set_config('search_path', 'pg_temp', false)",
     ],
 )
@@ -157,7 +166,7 @@ def test_a_row_of_an_unknown_kind_is_refused(attacked, role):
     connection.close()
 
 
-def test_show_survives_a_row_of_an_unknown_kind_that_the_owner_wrote(attacked):
+def test_show_survives_a_row_of_an_unknown_kind_that_the_owner_wrote(attacked, role):
     attacked.force(next_entry(attacked.entries(), "free\x1b[2J", {"time": "\x1b[31m"}))
     shown = attacked.run("ledger", "show", attacked.ledger)
     assert shown.exit_code == 0 and "\x1b" not in shown.output
@@ -171,23 +180,43 @@ def test_show_survives_a_row_of_an_unknown_kind_that_the_owner_wrote(attacked):
     # It could be a spend: nothing is spent beside it, and verify says so.
     assert verify(attacked).exit_code == 2
     assert attacked.compile("other", last="9").exit_code == 2
+    sql(attacked, "DELETE FROM entries WHERE number = 4")
+    # Only the owner sets the triggers again, with the next entry.
+    owners = attacked.named
+    url = attacked.server.url(attacked.schema, user=role, password="")
+    attacked.named = attacked.name_server(url)
+    result = attacked.compile("other", last="9")
+    assert result.exit_code == 2 and "the owner of its tables sets them again" in result.stderr
+    attacked.named = owners
+    assert attacked.compile("other", last="9").exit_code == 0
+    assert verify(attacked).exit_code == 0 and "ok     file" in verify(attacked).stdout
 
 
 WRONG_SPENDS = [
     {"epsilon": "NaN"},
+    {"epsilon": "Infinity"},
     {"epsilon": "-1"},
+    {"epsilon": "1e-3"},
     {"epsilon": "1/0"},
+    {"epsilon": "0.1"},
     {"epsilon": "١"},
+    {"epsilon": "1/10\n"},
     {"epsilon": " 1/10"},
+    {"epsilon": "1/1/1"},
     {"epsilon": "1" * 400},
     {"epsilon": 0.1},
+    {"epsilon": None},
+    {"epsilon": ["1/10"]},
     {"data_set": "visits\n"},
     {"data_set": "nothing-has-this-budget"},
+    {"data_set": {"a": 1}},
     {"data_version": "\x1b[2J"},
     {"question_sha256": "0" * 63},
+    {"spec": 3},
     {"spec": "x" * 10**5},
     {"time": "now"},
     {"note": "more"},
+    {"reason": 3},
 ]
 
 
@@ -204,20 +233,30 @@ WRONG_PRIORS = [
     {},  # a second answer, which would replace the first one
     {"spend": 3},
     {"spend": 99},
+    {"spend": 2.0},
+    {"spend": "2"},
+    {"spend": 10**30},
     {"data_set": "others"},
     {"question_sha256": "0" * 64},
     {"data_hmac": "0"},
     {"answer": None},
+    {"answer": []},
     {"answer": {}},
     {"answer": {"rows": 1, "weights": []}},
+    {"answer": {"rows": 1, "weights": {}}},
+    {"answer": {"rows": 1, "weights": ["1"]}},
     {"answer": {"rows": 1, "weights": [1.0]}},
     {"answer": {"rows": 1, "weights": [-1]}},
+    {"answer": {"rows": 1, "weights": [None]}},
+    {"answer": {"rows": 1e2, "weights": [1]}},
     {"answer": {"rows": True, "weights": [1]}},
     {"answer": {"rows": 1, "weights": [1], "more": nested(300)}},
     {"answer": {"rows": 1, "weights": [nested(300)]}},
+    {"answer": {"rows": 1, "weights": [1], "groups": None}},
     {"answer": {"rows": 1, "weights": [1], "groups": [{"size": 1}]}},
     {"answer": {"rows": 1, "weights": [1], "groups": [{"size": -1, "prior": {}}]}},
     {"answer": {"rows": 1, "weights": [1], "groups": [{"size": 1, "prior": {"rows": 1}}]}},
+    {"column": 3},
     {"column": nested(300)},
     {"more": 1},
 ]
@@ -261,6 +300,9 @@ def test_metrics_that_were_paid_for_are_taken_once_and_others_refused(attacked, 
     [
         "",
         "{",
+        "[]",
+        "null",
+        '"a"',
         "[" * 100_000,
         '{"a":NaN}',
         '{"epsilon":"1/10","epsilon":"0"}',
@@ -348,6 +390,20 @@ def test_an_old_snapshot_does_not_hide_what_was_spent(attacked, role, level):
     assert attacked.entries() == now and verify(attacked).exit_code == 0
 
 
+def test_copying_rows_in_is_no_way_round(attacked, role):
+    import psycopg
+
+    entry = budget(attacked.entries())
+    connection = attacked.server.connect(role)
+    into = connection.cursor().copy(f"COPY {attacked.schema}.entries FROM STDIN")
+    with (
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="only the owner"),
+        into as copy,
+    ):
+        copy.write_row((*values(entry), "t"))
+    connection.close()
+
+
 OBJECTS = [
     "CREATE TRIGGER t BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()",
     "CREATE RULE r AS ON INSERT TO entries DO INSTEAD NOTHING",
@@ -356,14 +412,19 @@ OBJECTS = [
     "ALTER TABLE entries DROP CONSTRAINT entries_kind",
     "CREATE INDEX ON entries ((length(body)))",
     "CREATE TABLE child () INHERITS (entries)",
+    "CREATE TEMP TABLE child () INHERITS (entries)",
     "CREATE TEMP TABLE child (number bigint REFERENCES entries (number))",
+    "CREATE TABLE more (a int)",
     "CREATE OR REPLACE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql "
     "AS 'BEGIN RETURN NEW; END'",
     "ALTER FUNCTION follow() SET search_path = public",
+    "ALTER FUNCTION follow() RESET search_path",
     "CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION refuse()",
     "CREATE CAST (text AS int8) WITH INOUT AS IMPLICIT",
     "ALTER SCHEMA {schema} RENAME TO other",
+    "UPDATE turn SET x = 1",
     "SET ROLE owner",
+    "SET SESSION AUTHORIZATION owner",
     "SET session_replication_role = replica",
 ]
 
@@ -438,3 +499,21 @@ def test_a_schema_that_somebody_else_made_first_is_not_taken(bench):
     assert result.exit_code == 2 and f"belongs to the role '{squatter}'" in result.stderr
     sql(bench, f"ALTER SCHEMA {bench.schema} OWNER TO owner")
     assert bench.run("ledger", "init", bench.ledger).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER FUNCTION follow() RESET ALL",
+        "ALTER FUNCTION follow() SET search_path = pg_temp, pg_catalog",
+        "ALTER FUNCTION refuse() SECURITY DEFINER",
+        "ALTER TABLE entries DROP CONSTRAINT entries_kind",
+        "ALTER FUNCTION follow() OWNER TO {role}",
+    ],
+)
+def test_guards_that_were_weakened_are_set_by_the_next_entry(attacked, role, change):
+    sql(attacked, f"GRANT CREATE ON SCHEMA {attacked.schema} TO {role}")
+    sql(attacked, change.format(role=role))
+    assert "note   file" in verify(attacked).stdout
+    assert attacked.compile("other", last="9").exit_code == 0
+    assert "ok     file" in verify(attacked).stdout

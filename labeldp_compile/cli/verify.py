@@ -12,7 +12,7 @@ from labeldp_verify import Budget, Report, check_file, read_artifact
 from labeldp_verify.budget import enforced, naming
 from labeldp_verify.command import VERBOSE, verify_files
 from labeldp_verify.console.attestation import attestation
-from labeldp_verify.limits import LIMITS, Limits
+from labeldp_verify.limits import LIMITS, Limits, option_of
 from labeldp_verify.printable import json_text
 from labeldp_verify.strict import read_whole
 
@@ -35,7 +35,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """An option for each limit of the verifier."""
     for name, limit in reversed(LIMITS.items()):
         option = click.option(
-            f"--{name.replace('_', '-')}",
+            option_of(name),
             metavar=limit.metavar,
             help=f"{limit.help[0].upper()}{limit.help[1:]}.",
         )

@@ -11,7 +11,7 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.console.interrupts import EXIT_CODE
 from labeldp_verify.console.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.errors import InputError
-from labeldp_verify.limits import LIMITS, Limits
+from labeldp_verify.limits import LIMITS, Limits, option_of
 from labeldp_verify.opening import check_file
 from labeldp_verify.printable import json_text, one_line, rendered
 
@@ -62,7 +62,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": f"time and memory for verifying FILE, as in 60,8GB (default: {DEFAULT_BUDGET})",
     },
     **{
-        f"--{name.replace('_', '-')}": {"metavar": limit.metavar, "help": limit.help}
+        option_of(name): {"metavar": limit.metavar, "help": limit.help}
         for name, limit in LIMITS.items()
     },
 }

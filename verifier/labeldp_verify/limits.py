@@ -122,6 +122,11 @@ LIMITS: dict[str, Limit] = {
 a grid included. What a prior cost, and how many labels a person has, no file can prove."""
 
 
+def option_of(name: str) -> str:
+    """The option of a limit, in both commands."""
+    return f"--{name.replace('_', '-')}"
+
+
 class Limits(dict[str, Any]):
     """Conditions by their names in ``LIMITS``; each one given must hold.
 
@@ -139,8 +144,8 @@ class Limits(dict[str, Any]):
                 try:
                     given[name] = LIMITS[name].read(text)
                 except ValueError as error:
-                    option = name.replace("_", "-")
-                    raise InputError(f"--{option}: expected a number of 0 or more") from error
+                    option = option_of(name)
+                    raise InputError(f"{option}: expected a number of 0 or more") from error
         return given or None
 
     def exceeded(self, certificate: Certificate, integers: Integers) -> list[str]:

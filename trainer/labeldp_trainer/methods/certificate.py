@@ -51,12 +51,6 @@ def classes_of(artifact: Artifact) -> tuple[int | str, ...] | None:
     return None
 
 
-def answers_with_sets(artifact: Artifact) -> bool:
-    """Whether private labels are the numbers of sets of classes."""
-    sets = artifact.certificate.sets
-    return sets is not None and sets.blocks is not None
-
-
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
     """The artifact of a file, with its key if there is one. Raises ArtifactError."""
     try:
@@ -104,7 +98,7 @@ def privatized_statement(
     here, keyed = method.private_column is None, method.key is not None
     most = method.max_examples_per_user
     where = f"randomized once with {certificate.mechanism} ({certificate.name})"
-    if answers_with_sets(artifact):
+    if artifact.answers_with_sets:
         where += ", whose output is the number of a set of classes"
     names = [column.name for column in artifact.groups.columns]
     if names:

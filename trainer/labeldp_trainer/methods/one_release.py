@@ -47,7 +47,7 @@ AGAIN = (
     "draws another release and ",
     f"; --from-release {FILE} fits this one again and spends nothing",
 )
-"""The statement's words about publishing a release, and about another run."""
+"""How the statement of a run says that another run spends again, and how to avoid it."""
 _GIVEN = "release_was_given"
 _DECLARED = (
     "The release was given (--from-release). That its noise was drawn as stated, and from the "

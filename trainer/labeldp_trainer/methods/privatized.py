@@ -38,7 +38,6 @@ from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
-    answers_with_sets,
     classes_of,
     load_randomizer,
     privatized_statement,
@@ -124,7 +123,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         """The correction of a loss of classes; None for a regression. Raises ConfigError."""
         config, correction = self.loaded.config, self.method.correction
         if config.loss != "cross_entropy":
-            if answers_with_sets(self._artifact):
+            if self._artifact.answers_with_sets:
                 reason = (
                     f"{config.loss} is for numbers, but the private labels of "
                     f"{self._artifact.certificate.name} are sets of classes; use cross_entropy, or "
@@ -142,7 +141,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         """Whether numbers from the artifact replace the private labels."""
         if self._correction is None:  # sums can be debiased
             return self.loaded.config.closed_form
-        return self._correction != "none" or answers_with_sets(self._artifact)
+        return self._correction != "none" or self._artifact.answers_with_sets
 
     def _group_columns(self) -> list[str]:
         """The columns that decide the table of a row. Raises ConfigError."""

@@ -40,7 +40,7 @@ from labeldp_compile.estimates.counts import texts_of
 from labeldp_compile.estimates.long_table import require_free_names, rows_of, schema_of
 from labeldp_compile.tabular.csv_sink import in_batches, write_new_table
 from labeldp_compile.tabular.formats import TextForm
-from labeldp_compile.whole_file import require_output, write_text
+from labeldp_compile.whole_file import require_output
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
 _NOTHING = "nothing is known"
@@ -92,7 +92,6 @@ _WHOSE = {
     "a formula gets an apostrophe in front.",
 )
 @click.option("--parquet", type=PATH, help="The same table as .parquet.")
-@click.option("--plot", type=PATH, help="Also draw the estimates (.svg).")
 @overwrite_option
 @quiet_option
 @text_options
@@ -110,7 +109,6 @@ def estimate_command(
     as_json: bool,
     csv: Path | None,
     parquet: Path | None,
-    plot: Path | None,
     overwrite: bool,
     quiet: bool,
     form: TextForm,
@@ -130,7 +128,7 @@ def estimate_command(
     if len(more) % 2:
         raise click.UsageError(f"{more[-1]}: an artifact needs its own TABLE after it")
     files, tables = (file, *more[::2]), (table, *more[1::2])
-    outputs = (csv, ".csv"), (parquet, ".parquet"), (plot, ".svg")
+    outputs = (csv, ".csv"), (parquet, ".parquet")
     for output, ending in outputs:
         require_output(output, *files, *tables, endings=(ending,), overwrite=overwrite)
     if csv or parquet:
@@ -164,11 +162,6 @@ def estimate_command(
             rows = write_new_table(path, schema, in_batches(schema, rows_of(found)))
             if not quiet:
                 tell(f"{path}: {rows:,} rows")
-    if plot is not None:
-        # Matplotlib takes half a second to import.
-        from labeldp_compile.estimates.plot import estimates_svg  # noqa: PLC0415
-
-        write_text(plot, estimates_svg(estimation, groups, title))
 
 
 def _some(names: Iterable[str]) -> str:

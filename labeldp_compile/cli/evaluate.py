@@ -19,7 +19,6 @@ from labeldp_compile.cli.options import (
     decimal_of,
     group_column_option,
     json_option,
-    overwrite_option,
     private_columns_option,
     text_options,
     verbose_option,
@@ -32,7 +31,6 @@ from labeldp_compile.evaluate.release import CONDITION, LedgerPlace
 from labeldp_compile.ledger.entries import require_name
 from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.provenance import NOT_SHOWN
-from labeldp_compile.whole_file import require_output, write_text
 
 _NAMES, _LINES = 32, 7
 
@@ -74,8 +72,6 @@ _NAMES, _LINES = 32, 7
     is_flag=True,
     help="Take private labels of which no note says that ARTIFACT made them, as of a CSV file.",
 )
-@click.option("--plot", type=PATH, help="Also draw calibration curves (.svg).")
-@overwrite_option
 @click.option("--ledger", metavar="FILE", help="--release: the budget ledger that books EPSILON.")
 @click.option("--data-set", metavar="NAME", help="--ledger: the data set whose budget it is.")
 @click.option("--data-version", metavar="NAME", help="--ledger: what these labels are called.")
@@ -104,8 +100,6 @@ def evaluate_command(
     difference: str | None,
     release: str | None,
     unnoted: bool,
-    plot: Path | None,
-    overwrite: bool,
     ledger: str | None,
     data_set: str | None,
     data_version: str | None,
@@ -131,10 +125,10 @@ def evaluate_command(
     """
     place = _place(release, ledger, data_set, data_version)
     if release is not None:
-        if any((by, difference, plot, group_columns, unnoted)):
+        if any((by, difference, group_columns, unnoted)):
             raise InputError(
                 "--release measures all rows of true labels once: leave out --by, --difference, "
-                "--plot, --group-column and --unnoted"
+                "--group-column and --unnoted"
             )
         with verified(artifact):
             released = release_tables(
@@ -157,7 +151,6 @@ def evaluate_command(
     size = None if difference is None else decimal_of("--difference", difference)
     if size is not None and size <= 0:
         raise InputError("--difference: must be positive")
-    require_output(plot, artifact, predictions, private, endings=(".svg",), overwrite=overwrite)
     with verified(artifact):
         found = evaluate_tables(
             artifact,
@@ -173,15 +166,8 @@ def evaluate_command(
             form=form,
             unnoted=unnoted,
         )
-    if plot is not None and not found.calibration:
-        raise InputError("--plot: only numbers and probabilities of two labels have a calibration")
     tell(*(Marked(f"warning: {line}", "warning") for line in found.warnings))
     show(as_json, found.to_json, lambda: _in_words(found, size, verbose=verbose))
-    if plot is not None:
-        # Matplotlib takes half a second to import.
-        from labeldp_compile.estimates.plot import calibration_svg  # noqa: PLC0415
-
-        write_text(plot, calibration_svg(found.artifact, found.rows, found.calibration))
 
 
 def _place(

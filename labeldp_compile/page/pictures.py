@@ -1,7 +1,7 @@
-"""Matplotlib figures as SVG: in a page they follow the colour scheme, in a file they are on white.
+"""Matplotlib figures as SVG elements that follow the colour scheme of a page.
 
-Figures are drawn in the colours of ``palette.LIGHT``. In a page, each colour becomes the CSS
-variable with its name.
+Figures are drawn in the colours of ``document.LIGHT``, and each becomes the CSS variable with its
+name.
 """
 
 import io
@@ -64,28 +64,16 @@ def inline_svg(figure: Figure, name: str, label: str) -> Markup:
 
     ``label`` describes the picture in words. Call this inside ``picture_settings``.
     """
-    text = _svg(figure, name, transparent=True)
+    buffer = io.StringIO()
+    mpl.rcParams["svg.hashsalt"] = name
+    figure.set_canvas(FigureCanvasSVG(figure))
+    figure.savefig(buffer, format="svg", dpi=72, metadata={"Date": None}, transparent=True)
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", buffer.getvalue(), flags=re.DOTALL)
+    text = "\n".join(map(printable, text.split("\n")))
     text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
     text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
     text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
     return Markup(text)  # noqa: S704  # matplotlib escapes every text that it writes
-
-
-def svg_text(figure: Figure) -> str:
-    """The text of an SVG file, on white, the same for the same figure.
-
-    Call this inside ``picture_settings``.
-    """
-    return _svg(figure, "labeldp", facecolor="white")
-
-
-def _svg(figure: Figure, name: str, **options: Any) -> str:
-    buffer = io.StringIO()
-    mpl.rcParams["svg.hashsalt"] = name
-    figure.set_canvas(FigureCanvasSVG(figure))
-    figure.savefig(buffer, format="svg", dpi=72, metadata={"Date": None}, **options)
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", buffer.getvalue(), flags=re.DOTALL)
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:

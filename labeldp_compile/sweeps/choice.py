@@ -215,7 +215,6 @@ class Choice:
     Attributes:
         spec: the spec; a private prior is replaced by a uniform one.
         assumed_uniform: whether the prior was private, so that no label was read.
-        without_groups: whether groups were left out, which need a prior from data.
         wanted: what was asked.
         epsilon: ε of a label, in four significant digits.
         missed_at: the next smaller ε, which misses a target; None at the end of the range, and if
@@ -226,7 +225,6 @@ class Choice:
 
     spec: Spec
     assumed_uniform: bool
-    without_groups: bool
     wanted: Wanted
     epsilon: Fraction
     missed_at: Fraction | None
@@ -264,8 +262,6 @@ class Choice:
             lines.append(f"  labels_per_person: {person.labels}")
         if self.assumed_uniform:  # which has no part in a split
             lines += ["  split: auto", "prior: {kind: uniform}"]
-        if self.without_groups:
-            lines.append("# leave out groups, which need a prior from data")
         options = self.chosen.mechanism.model_dump(exclude_defaults=True, exclude_none=True)
         return [*lines, f"mechanism: {_yaml(options)}"]
 
@@ -331,9 +327,7 @@ def choose_spec(
     if assumed_uniform:
         privacy = spec.privacy.model_copy(update={"split": "auto"})
         prior_of_no_data = UniformPrior(kind="uniform")
-        spec = spec.model_copy(
-            update={"prior": prior_of_no_data, "privacy": privacy, "groups": None}
-        )
+        spec = spec.model_copy(update={"prior": prior_of_no_data, "privacy": privacy})
     candidates = _fitting(spec)
     prior = estimate_prior(spec, path.parent, observer=observer)
     bench = Bench(spec, prior, wanted.columns, observer)
@@ -348,7 +342,6 @@ def choose_spec(
     return Choice(
         spec=spec,
         assumed_uniform=assumed_uniform,
-        without_groups=loaded.groups is not None and spec.groups is None,
         wanted=wanted,
         epsilon=epsilon,
         missed_at=epsilon_at(below) if wanted.targets and below >= 0 else None,

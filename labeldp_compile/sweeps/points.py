@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from labeldp_verify.analysis import analyse, strays
+from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import CategoricalDomain, JointDomain, are_numbers
 from labeldp_verify.usefulness.estimates import is_unbiased
 from labeldp_verify.usefulness.figures import ROWS
@@ -22,7 +22,6 @@ from labeldp_compile.spec.validity import check_validity
 
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared
-_GAINS = 0.99  # a group gains if its loss is below this share of the loss without groups
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,10 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
     """The mechanisms that fit the spec's domain and loss, including the spec's own.
 
     ``asked`` are kinds (``rr_top_k:K`` with its k), or None for all. If the spec names a kind, its
-    options are used. Raises InputError for an unknown kind.
+    options are used. Raises InputError for an unknown kind, and for a spec with groups.
     """
+    if spec.groups:
+        raise InputError(f"{spec.name}: sweep compares tables for all rows; leave out groups")
     kinds = [_kind(text) for text in asked] if asked is not None else _all_kinds(spec)
     options = {m.title: m for asked_for in kinds for m in _variants(spec, *asked_for)}
     chosen: list[Mechanism] = []
@@ -97,29 +98,6 @@ def _variants(spec: Spec, kind: str, number: str) -> Iterable[Mechanism]:
 
 
 @dataclass(frozen=True)
-class GroupPoint:
-    """The figures with a table for each group, at the same ε of a label.
-
-    Attributes:
-        tables: how many there are, including the one for all other rows.
-        ``pay``: how many have a loss at least 1% below that of one table for all.
-        loss: the noisy label loss, weighted by the groups' rows.
-        pooled_loss: the loss of one table for all, under the same priors.
-        bytes: of the artifact.
-        seconds: solving, certifying and verifying.
-        reason: why there is no file; then the others are None.
-    """
-
-    tables: int
-    pay: int | None = None
-    loss: float | None = None
-    pooled_loss: float | None = None
-    bytes: int | None = None
-    seconds: float | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
 class Point:
     """The figures from the certificate of one artifact, with its size and the time it took.
 
@@ -144,7 +122,6 @@ class Point:
         outputs: number of outputs.
         bytes: of the artifact.
         seconds: solving, certifying and verifying.
-        groups: the figures with a table for each group, if the spec has groups.
     """
 
     mechanism: str
@@ -164,7 +141,6 @@ class Point:
     outputs: int
     bytes: int
     seconds: float
-    groups: GroupPoint | None = None
 
     def figure(self, goal: Goal) -> float | None:
         """The goal's figure, which tables show first; smaller is better; None if not known."""
@@ -211,14 +187,13 @@ class Missing:
 def compile_with(
     spec: Spec, mechanism: Mechanism, prior: Prior, spec_digest: str, insecure: str | None = None
 ) -> Compiled:
-    """Compile the spec with another mechanism and the prior's ε₂, one table for all rows.
+    """Compile the spec with another mechanism and the prior's ε₂.
 
     This spends nothing. Raises InputError with the reason if there is no such artifact.
     """
-    one = Prior.of(prior.statement, prior.epsilon_label, prior.epsilon_prior)
     try:
         mechanism.require_feasible(spec.domain, spec.loss, prior.epsilon_label)
-        return assemble(spec.with_mechanism(mechanism), one, spec_digest, insecure=insecure)
+        return assemble(spec.with_mechanism(mechanism), prior, spec_digest, insecure=insecure)
     except (InputError, ValueError) as error:
         raise InputError(str(error).removeprefix(f"{spec.name}: ")) from None
 
@@ -226,11 +201,7 @@ def compile_with(
 def measure(
     spec: Spec, mechanism: Mechanism, prior: Prior, spec_digest: str, insecure: str | None = None
 ) -> Point | Missing:
-    """The figures of the artifact with another mechanism, or why there is none.
-
-    If the prior has groups, a second file with a table for each group is compiled.
-    """
-    named = spec.with_mechanism(mechanism)
+    """The figures of the artifact with another mechanism, or why there is none."""
     title, epsilon = mechanism.title, float(prior.epsilon_prior + prior.epsilon_label)
     begin = time.perf_counter()
     try:
@@ -240,13 +211,11 @@ def measure(
     seconds = time.perf_counter() - begin
     privacy, utility = artifact.certificate.privacy, artifact.certificate.utility
     bias = utility.largest_bias
-    domain, variance = named.domain, None
+    domain, variance = spec.domain, None
     if are_numbers(domain, artifact.randomizer):
         variances = analyse(artifact.randomizer).variances()
         variance = float(variances.weighted(prior.weights) / sum(prior.weights))
-    table, groups = artifact.only, None
-    if prior.groups.columns:
-        groups = _measure_groups(named, prior, artifact, spec_digest, insecure)
+    table = artifact.only
     return Point(
         mechanism=title,
         epsilon=epsilon,
@@ -263,36 +232,6 @@ def measure(
         unbiased=is_unbiased(domain, bias),
         shortcomings=tuple(table.shortcomings),
         outputs=artifact.certificate.outputs,
-        bytes=len(artifact.model),
-        seconds=seconds,
-        groups=groups,
-    )
-
-
-def _measure_groups(
-    spec: Spec, priors: Prior, pooled: Compiled, spec_digest: str, insecure: str | None
-) -> GroupPoint:
-    begin = time.perf_counter()
-    try:
-        artifact = assemble(spec, priors, spec_digest, insecure=insecure)
-    except InputError as error:
-        return GroupPoint(len(priors.tables), reason=str(error).removeprefix(f"{spec.name}: "))
-    seconds = time.perf_counter() - begin
-    stated = artifact.certificate
-    analysis, labels = analyse(pooled.randomizer), spec.domain.labels()
-    astray = strays(spec.domain)
-    pooled_losses = [
-        float(analysis.expected_loss(labels, one.weights, spec.loss, astray)[0])
-        for one in priors.tables
-    ]
-    by_group = [table.utility.noisy_label_loss for table in stated.tables]
-    sizes = [table.size for table in stated.tables]
-    pairs = zip(by_group, pooled_losses, strict=True)
-    return GroupPoint(
-        tables=len(by_group),
-        pay=sum(loss < _GAINS * other for loss, other in pairs),
-        loss=artifact.certificate.utility.noisy_label_loss,
-        pooled_loss=sum(n * x for n, x in zip(sizes, pooled_losses, strict=True)) / sum(sizes),
         bytes=len(artifact.model),
         seconds=seconds,
     )

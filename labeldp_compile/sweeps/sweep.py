@@ -142,8 +142,6 @@ class Sweep:
         ]
         if self.spec.goal == "labels":
             figures.reverse()
-        if self.spec.groups:  # the loss with a table for each group, and how many groups gain
-            figures += [("by group", _loss_by_table), ("groups that gain", _tables_that_gain)]
         if self._numeric:
             figures += [
                 ("largest bias", lambda p: _bias(p, p.bias_in_range)),
@@ -186,12 +184,6 @@ class Sweep:
         ]
         if self._numeric:
             lines.append("a bias of 0: only the rounding of probabilities to whole counts is left")
-        if self.spec.groups:
-            lines.append(
-                "by group: the noisy label loss with a table for each group, at the same ε of a "
-                "label; a group gains if its own table loses at least 1% less than one table for "
-                "all"
-            )
         return lines
 
     @property
@@ -253,16 +245,6 @@ def _at_most(number: float | None) -> str:
 def _bias(point: Point, bias: float | None) -> str:
     """A bias of None means that outputs are not numbers."""
     return UNBIASED if point.unbiased and bias is not None else _at_most(bias)
-
-
-def _loss_by_table(point: Point) -> str:
-    groups = point.groups
-    return "–" if groups is None or groups.loss is None else plain(groups.loss, 6)
-
-
-def _tables_that_gain(point: Point) -> str:
-    groups = point.groups
-    return "–" if groups is None or groups.pay is None else f"{groups.pay:,} of {groups.tables:,}"
 
 
 def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[Fraction]:

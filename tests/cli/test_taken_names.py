@@ -16,7 +16,7 @@ OVERWRITE = "exists already; use --overwrite to replace it"
 COMMANDS = {
     "report": (["report", "none.onnx", "-o"], "out.html", OVERWRITE),
     "sweep": (["sweep", "spec.yaml", "-o"], "out.html", OVERWRITE),
-    "estimate": (["estimate", "none.onnx", "none.csv", "--plot"], "out.svg", OVERWRITE),
+    "estimate": (["estimate", "none.onnx", "none.csv", "--csv"], "out.csv", OVERWRITE),
     "randomize": (["randomize", "none.onnx", "none.csv", "-o"], "out.csv", OVERWRITE),
     "init": (["init", "none.csv", "--column", "y", "-o"], "out.yaml", "exists already; give"),
     "compile": (["compile", "spec.yaml", "-o"], "example.onnx", OVERWRITE),

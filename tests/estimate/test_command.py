@@ -87,7 +87,7 @@ def column(values):
         (column([1.0]), ["--by", "yy"], "did you mean 'y'"),
         (column([1.0]), ["--column", "z"], "has no column 'z'"),
         ({"y": [1.0], "g": [[1]]}, ["--by", "g"], "cannot group by 'g'"),
-        (column([1.0]), ["--plot", "x.png"], "ends in .svg"),
+        (column([1.0]), ["--csv", "x.png"], "ends in .csv"),
         (column(["a"]), [], "needs numbers"),
     ],
 )

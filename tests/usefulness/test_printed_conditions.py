@@ -1,6 +1,5 @@
 """An estimate says under which condition it holds, or that it has no interval."""
 
-import json
 import re
 
 import numpy as np
@@ -55,26 +54,3 @@ def test_bars_of_a_noisy_prior_say_how_noisy(compiled):
     assert f"{np.sqrt(2 * q) / (1 - q) / 2000:.2%}" in title
     assert title in labeldp("report", path, "-v").stdout
     assert check_file(path).require().certificate.prior.rows == 2000
-
-
-def test_groups_gain_where_their_labels_differ_and_nowhere_else(tmp_path):
-    """``groups that gain``, and the loss by group beside that of one table for all."""
-    draws = np.random.default_rng(1)
-    low, high = draws.integers(0, 3, 3000), draws.integers(18, 21, 3000)
-    for name, (a, b) in {"apart": (low, high), "alike": (low, low)}.items():
-        table = pa.table({"visits": np.concatenate([a, b]), "g": ["a"] * 3000 + ["b"] * 3000})
-        pq.write_table(table, tmp_path / "visits.parquet")
-        text = SPEC.replace(", split: SPLIT", "").replace("kind: private", "kind: public")
-        text = text.replace("goal: training", "goal: labels").replace(
-            "optimal_unbiased", "rr_on_bins"
-        )
-        (tmp_path / "spec.yaml").write_text(f"{text}groups: {{column: g, values: [a, b]}}\n")
-        swept = ("sweep", tmp_path / "spec.yaml", "--epsilon", 1, "--mechanisms", "rr_on_bins")
-        (point,) = json.loads(labeldp(*swept, "--json").stdout)["points"]
-        words = labeldp(*swept).stdout
-        found = point["groups"]
-        assert f"{found['pay']} of {found['tables']}" in words and f"{found['loss']:.6g}" in words
-        if name == "apart":
-            assert found["pay"] >= 2 and found["loss"] < 0.9 * point["loss"]
-        else:
-            assert found["pay"] == 0 and found["loss"] == pytest.approx(point["loss"])

@@ -28,7 +28,7 @@ from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.methods.corrections import private_targets, rows_by_table
 from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
-from labeldp_trainer.representation import represented
+from labeldp_trainer.representations import represented
 from labeldp_verify.opening import open_artifact
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

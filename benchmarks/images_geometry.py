@@ -35,7 +35,7 @@ from statistics import mean, stdev
 
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.representation import PartsLearner, represented, save
+from labeldp_trainer.representations import PartsLearner, represented, save
 from labeldp_trainer.training import read
 from training_studies.features import PART
 from training_studies.hardware import hardware

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_trainer import load_config
 from labeldp_trainer.data import load_data
-from labeldp_trainer.representation import represented
+from labeldp_trainer.representations import represented
 from tables_models import Results, cell
 from training_studies.run_or_show import run_or_show
 from training_studies.six_models import METHODS, ONE, RELEASED, STAGED, Runner, Trained

@@ -35,11 +35,13 @@ def test_it_trains_and_is_exported(tmp_path):
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (file,) = re.findall(r"^```python\n(\"\"\"Columns and.*?)^```$", page, re.S | re.M)
     (line,) = re.findall(r"^\+(.*Squares.*\n)", page, re.M)
-    folder = tmp_path / "labeldp_trainer" / "representations"
-    (folder / "squares.py").write_text(file, encoding="utf-8")
-    text, last = (folder / "kind.py").read_text("utf-8"), '    "joined": ("joined", "Joined"),\n'
+    package = tmp_path / "labeldp_trainer"
+    (package / "representations" / "squares.py").write_text(file, encoding="utf-8")
+    kinds = package / "config" / "representation.py"
+    text = kinds.read_text(encoding="utf-8")
+    last = '    "joined": ("representations.composed", "Joined"),\n'
     assert text.count(last) == 1
-    (folder / "kind.py").write_text(text.replace(last, last + line), encoding="utf-8")
+    kinds.write_text(text.replace(last, last + line), encoding="utf-8")
     for name, rows in (("train", 300), ("test", 100)):
         random = np.random.default_rng(rows)
         y, turn = random.integers(0, 2, rows), random.uniform(0, 2 * np.pi, rows)

@@ -164,7 +164,7 @@ def train_command(
     if not quiet and labels_are_true and loaded.config.loss != "cross_entropy":
         tell(*getattr(loaded.config.data, "form", PLAIN).comma_warning())
     # JAX takes seconds to import: check the config and the folder first.
-    from labeldp_trainer.representations.kind import nowhere  # noqa: PLC0415
+    from labeldp_trainer.config.representation import nowhere  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
     progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)

@@ -14,6 +14,7 @@ import numpy as np
 
 from labeldp_compile.toolkit import weak_promise
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.representation import SMALLEST, Announce, Steps, nowhere, silent
 from labeldp_trainer.data import DataPart, Dataset, Task, load_data
 from labeldp_trainer.data.features import EncoderFile, each_array
 from labeldp_trainer.errors import RunFolderError
@@ -37,7 +38,6 @@ from labeldp_trainer.methods.method import (
 )
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params, build_model, initial_params
-from labeldp_trainer.representations.kind import SMALLEST, Announce, Steps, nowhere, silent
 from labeldp_trainer.run import create_run, find_run
 from labeldp_trainer.run.folder import (
     ENCODER,
@@ -50,7 +50,7 @@ from labeldp_trainer.run.folder import (
 )
 
 if TYPE_CHECKING:  # it imports JAX
-    from labeldp_trainer.representation import Representation
+    from labeldp_trainer.representations import Representation
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 
@@ -201,14 +201,14 @@ def _vectors(
     """The data with vectors instead of features, if the config has a representation."""
     if loaded.config.representation is None:
         return dataset, None
-    from labeldp_trainer.representation import represented  # noqa: PLC0415  # it needs JAX
+    from labeldp_trainer.representations import represented  # noqa: PLC0415  # it needs JAX
 
     return represented(loaded, dataset, output, steps)
 
 
 def _save(representation: Representation | None, dataset: Dataset, part: Path) -> None:
     if representation is not None:
-        from labeldp_trainer.representation import save  # noqa: PLC0415
+        from labeldp_trainer.representations import save  # noqa: PLC0415
 
         save(part, representation, dataset)
 
@@ -318,7 +318,7 @@ def _encoder(
 def _facts(setting: Setting, params: Params, method: Method) -> dict[str, Any]:
     versions, of_vectors = {}, dict[str, Any]()
     if setting.representation is not None:
-        from labeldp_trainer.representation.representation import representation_facts  # noqa: PLC0415
+        from labeldp_trainer.representations.representation import representation_facts  # noqa: PLC0415
 
         of_vectors = representation_facts(setting.representation, setting.dataset)
     for package in _PACKAGES:

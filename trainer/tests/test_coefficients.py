@@ -24,7 +24,7 @@ from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
-from labeldp_trainer.representation import represented
+from labeldp_trainer.representations import represented
 from labeldp_verify.opening import open_artifact
 from scipy.stats import binom
 

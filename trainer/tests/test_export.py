@@ -16,7 +16,7 @@ from labeldp_trainer.export.onnx.write import check, onnx_model
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
 from labeldp_trainer.outcomes.predict import Trained
-from labeldp_trainer.representation import represented
+from labeldp_trainer.representations import represented
 from labeldp_trainer.run import RunFolder
 from labeldp_verify import check_bytes
 

@@ -17,7 +17,7 @@ from labeldp_trainer.methods.corrections import (
     rows_by_table,
 )
 from labeldp_trainer.methods.stepped import likelihood_loss
-from labeldp_trainer.representation import restored
+from labeldp_trainer.representations import restored
 from labeldp_verify.forms import sets_of
 from labeldp_verify.opening import open_artifact as verified
 

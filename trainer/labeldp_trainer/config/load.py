@@ -21,8 +21,8 @@ from labeldp_trainer.config.method import (
     StagedRelease,
 )
 from labeldp_trainer.config.model import CLOSED_FORMS, LINEAR_ONLY, OF_IMAGES, Config
+from labeldp_trainer.config.representation import TEST, given_vectors
 from labeldp_trainer.errors import ConfigError
-from labeldp_trainer.representations.kind import TEST, given_vectors
 
 Misfit = tuple[KeyPath, str]
 Rule = tuple[bool, str, str]

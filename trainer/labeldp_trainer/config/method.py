@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
+from labeldp_compile.toolkit import Strict
 from labeldp_trainer.config.data import (
     Approximate,
     NoisySum,
     Number,
-    Strict,
     TrueLabels,
     UserLevel,
     may_lack,

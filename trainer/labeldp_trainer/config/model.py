@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StrictInt, model_validator
 
-from labeldp_trainer.config.data import DataConfig, Number, Strict, UserLevel, may_lack
+from labeldp_compile.toolkit import Strict
+from labeldp_trainer.config.data import DataConfig, Number, UserLevel, may_lack
 from labeldp_trainer.config.method import MethodConfig, StagedRelease
-from labeldp_trainer.representations.joined import Joined
-from labeldp_trainer.representations.kind import Kind, one_of
+from labeldp_trainer.config.representation import Kind, kind_class, one_of
 
 Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 Rate = Annotated[Number, Field(ge=0, lt=1)]
@@ -102,12 +102,13 @@ CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 STAGED = "staged_release"
 LINEAR_ONLY = "which is linear in the columns of a table or archive"
 _GRAPH_OF_IMAGES = {"kind": "graph", "of": ["patches", "scattering"]}
-OF_IMAGES = Joined.model_validate({"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]})
+_JOINED = {"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]}
+OF_IMAGES = kind_class("joined").model_validate(_JOINED)
 """Fixed on the last 10,000 training rows of MNIST and Fashion-MNIST, after learning from the first
 8,000 (docs/representations.md)."""
 _REPRESENTATIONS = {
     "table": {"kind": "splines"},
-    "idx": {"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]},
+    "idx": _JOINED,
     "npz": {"kind": "pca"},
 }
 

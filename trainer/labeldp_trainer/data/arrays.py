@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
+from labeldp_trainer.config.representation import MOST_COLUMNS
 from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.errors import DAMAGE, DataError
-from labeldp_trainer.representations.kind import MOST_COLUMNS
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _PIECE = 1 << 20  # bytes that are unpacked at a time

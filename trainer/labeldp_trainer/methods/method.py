@@ -16,22 +16,23 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int32, Int64
 from numpy.typing import NDArray
 
+from labeldp_compile.toolkit import Strict
 from labeldp_trainer.coefficients import FILE as COEFFICIENTS
 from labeldp_trainer.coefficients import KeptCoefficients
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.data import Strict, TrueLabels
+from labeldp_trainer.config.data import TrueLabels
+from labeldp_trainer.config.representation import Steps, silent
 from labeldp_trainer.data import DataPart, Dataset, array_digest
 from labeldp_trainer.data.labels import class_labels, label_numbers, owner_codes, require_declared
 from labeldp_trainer.evaluation import mean_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.representations.kind import Steps, silent
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line, write_json
 
 if TYPE_CHECKING:  # it imports JAX
-    from labeldp_trainer.representation import Representation
+    from labeldp_trainer.representations import Representation
 
 Stored = Mapping[str, NDArray[Any]]
 TestArrays = tuple[Any, Any] | None

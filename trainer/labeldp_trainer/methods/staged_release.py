@@ -11,6 +11,7 @@ from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
+from labeldp_trainer.config.representation import silent
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import RunFolderError
@@ -45,7 +46,6 @@ from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
-from labeldp_trainer.representations.kind import silent
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line
 from labeldp_trainer.staged_release.check import PublicTable, checks

@@ -33,6 +33,7 @@ from labeldp_compile.toolkit import (
 )
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.arrays import read_arrays, read_embeddings
 from labeldp_trainer.data.features import Encoder, TableEncoder
@@ -41,8 +42,7 @@ from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
-from labeldp_trainer.representation import Representation, restored, vectors_of_part
-from labeldp_trainer.representations.kind import given_vectors
+from labeldp_trainer.representations import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import load_params, load_tree
 

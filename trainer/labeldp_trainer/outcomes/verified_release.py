@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
+from labeldp_trainer.config.representation import Steps, silent
 from labeldp_trainer.errors import DAMAGE
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner
@@ -17,8 +18,7 @@ from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.plan import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.representation import FOLDER, represented, reproduced, restored
-from labeldp_trainer.representations.kind import Steps, silent
+from labeldp_trainer.representations import FOLDER, represented, reproduced, restored
 from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks

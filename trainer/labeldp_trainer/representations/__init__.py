@@ -1,1 +1,5 @@
-"""The kinds of representations: each file has the options of some, and how they learn and map."""
+"""Representations: maps of features that are learned without labels."""
+
+from labeldp_verify.public_names import loaded_on_use
+
+__getattr__ = loaded_on_use(__name__)

@@ -18,8 +18,8 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt
 
+from labeldp_trainer.config.representation import MOST_COLUMNS, FeatureSource, LearnedKind, Learnt
 from labeldp_trainer.operators import dispatched
-from labeldp_trainer.representations.kind import MOST_COLUMNS, FeatureSource, LearnedKind, Learnt
 
 Floats = NDArray[np.float32]
 

@@ -20,14 +20,14 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt
 
-from labeldp_trainer.operators import joined, matmul
-from labeldp_trainer.representations.kind import (
+from labeldp_trainer.config.representation import (
     MOST_COLUMNS,
     SMALLEST,
     FeatureSource,
     LearnedKind,
     Learnt,
 )
+from labeldp_trainer.operators import joined, matmul
 from labeldp_trainer.representations.patches import unit
 
 Floats = NDArray[np.float64]

@@ -20,15 +20,15 @@ from jaxtyping import Float32, Int32
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt
 
-from labeldp_trainer.operators import clip, flat, joined, matmul
-from labeldp_trainer.options import Number
-from labeldp_trainer.representations.kind import (
+from labeldp_trainer.config.data import Number
+from labeldp_trainer.config.representation import (
     MOST_COLUMNS,
     NOTHING_LEFT,
     FeatureSource,
     LearnedKind,
     Learnt,
 )
+from labeldp_trainer.operators import clip, flat, joined, matmul
 
 Ints = NDArray[np.int32]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import files_of
 from labeldp_trainer.config.data import DATE_FEATURES, IdxData
+from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
 from labeldp_trainer.data.features import ArrayEncoder, Encoder, TableEncoder
@@ -30,7 +31,6 @@ from labeldp_trainer.export.onnx.graph import (
 )
 from labeldp_trainer.operators import POISSON_FLOOR, joined
 from labeldp_trainer.outcomes.predict import Trained, encoded_rows
-from labeldp_trainer.representations.kind import given_vectors
 from labeldp_trainer.run.folder import read_json
 
 FORMAT_VERSION = "1.0"

@@ -1,4 +1,6 @@
-"""Rows by where they are in the graph of rows that are alike: a spectral embedding.
+"""Representations that are made from others: the graph of rows, and several side by side.
+
+The graph is of rows that are alike, and a row becomes its place there: a spectral embedding.
 
 Belkin and Niyogi 2003, Laplacian eigenmaps. The landmarks are joined to their neighbours by
 weights exp(−d²/(s·s′)), where s is the distance to the 7th neighbour (Zelnik-Manor and Perona 2004,
@@ -16,26 +18,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, StrictInt
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
-from labeldp_trainer.operators import clip, matmul
-from labeldp_trainer.options import Number
-from labeldp_trainer.representations.joined import inner_rules
-from labeldp_trainer.representations.kind import (
+from labeldp_trainer.config.data import Number
+from labeldp_trainer.config.representation import (
     FeatureSource,
     Kind,
     LearnedKind,
     Learnt,
     Steps,
+    given_vectors,
     one_of,
 )
+from labeldp_trainer.operators import clip, matmul
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-    Inner = Kind
+    Member = Kind
+    AnyButJoined = Kind
 else:
-    Inner = one_of("random_fourier", "graph", "joined")
+    Member = one_of("random_fourier", "graph", "joined")
 
 Floats = NDArray[np.float32]
 
@@ -72,7 +75,7 @@ class RowGraph(LearnedKind):
     is_composed: ClassVar[bool] = True
     chunk: ClassVar[int] = 64
     of: Annotated[
-        tuple[Inner, ...], Field(min_length=1, max_length=4), BeforeValidator(_several)
+        tuple[Member, ...], Field(min_length=1, max_length=4), BeforeValidator(_several)
     ] = Field(
         description="whose vectors say which rows are alike: a kind, one with options, or a list "
         "that counts equally"
@@ -94,7 +97,7 @@ class RowGraph(LearnedKind):
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """All members are made from the same features."""
-        yield from inner_rules(self)
+        yield from _inner_rules(self)
 
     @property
     def members(self) -> tuple[Kind, ...]:
@@ -256,3 +259,53 @@ def _filtered(normal: sparse.csr_matrix, start: Floats, cut: float) -> Floats:
         before, found = before / size, found / size
     whole: Floats = found / np.linalg.norm(found, axis=0, keepdims=True)
     return whole
+
+
+def _inner_rules(config: Kind) -> Iterator[tuple[bool, str]]:
+    """Which rows are read, and how columns are scaled, is for the outermost to say."""
+    for one in config.members:
+        given = one.model_fields_set & {"unlabelled"}
+        yield bool(given), "of: unlabelled belongs to the outer representation"
+        yield not getattr(one, "whiten", True), "of: whiten must be true"
+    inner = config.members
+    files = [given_vectors(one) for one in inner]
+    same = {None if file is None else (file.train, file.test, file.array) for file in files}
+    yield len(same) > 1, "of: representations of files cannot be joined with others"
+    again = {one.model_dump_json() for one in inner}
+    yield len(again) < len(inner), "of: has the same representation twice"
+
+
+if not TYPE_CHECKING:
+    AnyButJoined = one_of("joined")
+
+
+class Joined(Kind):
+    """Several representations side by side; how much each counts is found from the labels that a
+    method releases."""
+
+    kind: Literal["joined"]
+    is_composed: ClassVar[bool] = True
+    chunk: ClassVar[int] = 1024
+    of: Annotated[tuple[AnyButJoined, ...], Field(min_length=2, max_length=8)] = Field(
+        description="kinds, or representations with options"
+    )
+    unlabelled: tuple[StrictStr, ...] = Field(
+        (), description="further files whose features to learn from; test means the test features"
+    )
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="seed of random choices; default: training.seed"
+    )
+
+    @property
+    def whiten(self) -> bool:
+        """All members are whitened."""
+        return True
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """All members are made from the same features."""
+        yield from _inner_rules(self)
+
+    @property
+    def members(self) -> tuple[Kind, ...]:
+        """Those that are side by side."""
+        return self.of

@@ -1,8 +1,8 @@
-"""A kind of representation, and the principal components that every representation ends with."""
+"""The representations of a config: what a kind must provide, and the list of all kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -13,124 +13,15 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from labeldp_trainer.operators import matmul
-from labeldp_trainer.options import Checked
+from labeldp_trainer.config.data import Checked
 
 if TYPE_CHECKING:
     from labeldp_trainer.config import LoadedConfig
     from labeldp_trainer.data import DataPart, FeatureShape
-    from labeldp_trainer.representations.joined import FromFile
 
 MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 DEFAULT_COMPONENTS = 600
 TEST = "test"
-
-# The end of every representation: principal components, whitened, largest variance first.
-
-Floats = NDArray[np.float64]
-ENDS = frozenset({"mean", "projection", "columns", "deviation"})
-"""Arrays of ``projected``."""
-_ROWS = 4096
-_LEAST = 1e-7  # of the largest eigenvalue: what is below is rounding
-
-
-@dataclass(frozen=True)
-class VectorMoments:
-    """Mean [w] and covariance [w, w] of n rows, in float64; only its upper half is filled."""
-
-    rows: int
-    mean: Floats
-    covariance: Floats
-
-
-def moments(batches: Iterable[NDArray[np.float32]]) -> VectorMoments:
-    """Those of all rows of batches [b, w], one after another."""
-    from scipy.linalg import blas  # noqa: PLC0415
-
-    rows = 0
-    for block in _blocks(batches):
-        if not rows:
-            shift: Floats = block[0].astype(np.float64)  # near the mean: nothing cancels
-            total = np.zeros_like(shift)
-            upper: Floats = np.zeros((len(shift), len(shift)), order="F")
-        moved = block.astype(np.float64)
-        moved -= shift[None, :]
-        rows += len(block)
-        total += moved.sum(axis=0)
-        upper = blas.dsyrk(1.0, moved.T, beta=1.0, c=upper, overwrite_c=True)
-    mean = total / rows
-    upper /= rows
-    upper -= np.outer(mean, mean)
-    return VectorMoments(rows, shift + mean, upper)
-
-
-def _blocks(batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """The rows in larger batches: products of large matrices take less time a row."""
-    waiting: list[NDArray[np.float32]] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= _ROWS:
-            yield np.concatenate(waiting)
-            waiting = []
-    if waiting:
-        yield np.concatenate(waiting)
-
-
-def fitted(
-    found: VectorMoments, components: int | Literal["all"] | None, *, whiten: bool
-) -> dict[str, NDArray[Any]] | None:
-    """The arrays of ``projected``: mean, projection and spectrum; or columns, mean, deviation.
-
-    None if every row is the same.
-    """
-    if components == "all" and not whiten:
-        variances = np.diag(found.covariance)
-        kept = np.flatnonzero(variances > _LEAST**2 * variances.max())
-        return (
-            {
-                "columns": kept.astype(np.int32),
-                "mean": found.mean[kept].astype(np.float32),
-                "deviation": np.sqrt(variances[kept]).astype(np.float32),
-            }
-            if variances.max() > 0
-            else None
-        )
-    from scipy.linalg import eigh  # noqa: PLC0415
-
-    width = len(found.mean)
-    wanted = width if components == "all" else min(components or DEFAULT_COMPONENTS, width)
-    values, directions = eigh(
-        found.covariance,
-        lower=False,
-        subset_by_index=[width - wanted, width - 1],
-        overwrite_a=True,
-        check_finite=False,
-    )
-    values, directions = values[::-1], directions[:, ::-1]
-    kept = np.flatnonzero(values > _LEAST * values[0])
-    if values[0] <= 0 or not len(kept):
-        return None
-    values, directions = values[kept], directions[:, kept]
-    largest = np.abs(directions).argmax(axis=0)
-    directions = directions * np.sign(directions[largest, np.arange(len(kept))])[None, :]
-    if whiten:
-        directions = directions / np.sqrt(values)[None, :]
-    return {
-        "mean": found.mean.astype(np.float32),
-        "projection": directions.astype(np.float32),
-        "spectrum": values,
-    }
-
-
-def projected(raw: Float32[Any, "b w"], arrays: Mapping[str, Any]) -> Float32[Any, "b width"]:
-    """The vectors of raw ones."""
-    if "projection" not in arrays:
-        centred = raw[:, arrays["columns"]] - arrays["mean"][None, :]
-        return centred / arrays["deviation"][None, :]
-    return matmul(raw - arrays["mean"][None, :], arrays["projection"])
-
-
-# What a kind of representation is: how it learns from features, and what it makes of a batch.
 
 Arrays = Mapping[str, NDArray[Any]]
 SMALLEST = 8
@@ -275,6 +166,16 @@ class LearnedKind(PrincipalKind):
     )
 
 
+class FromFile(PrincipalKind):
+    """Given vectors [n, d], with a row for each row of the data in the same order."""
+
+    kind: Literal["file"]
+    chunk: ClassVar[int] = 1024
+    train: StrictStr
+    test: StrictStr | None = None
+    array: StrictStr = "embeddings"
+
+
 def given_vectors(config: Kind | None) -> FromFile | None:
     """The files of vectors that take the place of features, or None."""
     found: Any = config
@@ -283,25 +184,25 @@ def given_vectors(config: Kind | None) -> FromFile | None:
     return found if found is not None and found.kind == "file" else None
 
 
-# The list of representations: a name, the file and the class. To add one, add a file here and a
-# line below.
+# The list of representations: a name, its file and its class. To add one, add a file in
+# ``representations`` and a line here.
 
 _CLASSES = {
-    "patches": ("patches", "Patches"),
-    "scattering": ("scattering", "Scattering"),
-    "pca": ("tables", "Pca"),
-    "splines": ("tables", "Splines"),
-    "random_fourier": ("tables", "RandomFourier"),
-    "file": ("joined", "FromFile"),
-    "graph": ("graph", "RowGraph"),
-    "joined": ("joined", "Joined"),
+    "patches": ("representations.patches", "Patches"),
+    "scattering": ("representations.scattering", "Scattering"),
+    "pca": ("representations.tables", "Pca"),
+    "splines": ("representations.tables", "Splines"),
+    "random_fourier": ("representations.tables", "RandomFourier"),
+    "file": ("config.representation", "FromFile"),
+    "graph": ("representations.composed", "RowGraph"),
+    "joined": ("representations.composed", "Joined"),
 }
 
 
 def kind_class(kind: str) -> type[Kind]:
     """The class of a representation. Raises KeyError for other names."""
     module, name = _CLASSES[kind]
-    found: type[Kind] = getattr(import_module(f"labeldp_trainer.representations.{module}"), name)
+    found: type[Kind] = getattr(import_module(f"labeldp_trainer.{module}"), name)
     return found
 
 

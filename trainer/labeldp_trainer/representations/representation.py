@@ -34,13 +34,15 @@ from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from labeldp_trainer.config.representation import Arrays, Kind, kind_class
 from labeldp_trainer.data import Dataset, Features, FeatureShape
 from labeldp_trainer.data.features import batches
 from labeldp_trainer.errors import DAMAGE, RunFolderError
-from labeldp_trainer.operators import joined
-from labeldp_trainer.representations.kind import Arrays, Kind, kind_class, projected
+from labeldp_trainer.operators import joined, matmul
 from labeldp_trainer.run.folder import open_file, read_arrays, read_json, write_arrays, write_json
 
+ENDS = frozenset({"mean", "projection", "columns", "deviation"})
+"""Arrays of ``projected``."""
 _NAME = re.compile(r"[a-z_]+|[(),]")
 Raw = Callable[[Any, Mapping[str, Any]], Any]
 _AT_ONCE = 1024  # examples for which a device is called once
@@ -153,6 +155,14 @@ def _composed(kind: ComposedKind, features: Any, arrays: Mapping[str, Any]) -> A
             *(_composed(k, features, inner_arrays(arrays, i)) for i, k in enumerate(kind.of))
         )
     return projected(kind.kind.raw(features, arrays), arrays)
+
+
+def projected(raw: Float32[Any, "b w"], arrays: Mapping[str, Any]) -> Float32[Any, "b width"]:
+    """The vectors of raw ones."""
+    if "projection" not in arrays:
+        centred = raw[:, arrays["columns"]] - arrays["mean"][None, :]
+        return centred / arrays["deviation"][None, :]
+    return matmul(raw - arrays["mean"][None, :], arrays["projection"])
 
 
 def in_batches(

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from trainer.tests.representation.representation_helpers import (
+from trainer.tests.representations.representation_helpers import (
     PATCHES,
     TABLE,
     images,
@@ -39,7 +39,7 @@ def write_all(directory):
 
 
 def cases():
-    from trainer.tests.representation.representation_helpers import IMAGES
+    from trainer.tests.representations.representation_helpers import IMAGES
 
     return [(IMAGES, one) for one in OF_IMAGES] + [(TABLE, one) for one in OF_TABLES]
 

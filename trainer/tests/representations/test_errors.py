@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from labeldp_trainer import ConfigError, InputError
 
-from trainer.tests.representation.representation_helpers import (
+from trainer.tests.representations.representation_helpers import (
     PATCHES,
     TABLE,
     loaded,

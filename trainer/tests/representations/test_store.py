@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from labeldp_trainer import RunFolderError, load_config, train
-from labeldp_trainer.representation import representation as store
-from labeldp_trainer.representation import restored
+from labeldp_trainer.representations import representation as store
+from labeldp_trainer.representations import restored
 
-from trainer.tests.representation.representation_helpers import IMAGES, PATCHES, write_images
+from trainer.tests.representations.representation_helpers import IMAGES, PATCHES, write_images
 
 BOTH = (120, 40)  # rows of the parts
 FILES = ("facts.json", "learnt.npz", "test.npy", "train.npy")

@@ -3,7 +3,7 @@
 import numpy as np
 from labeldp_trainer import parse_config
 from labeldp_trainer.data import load_data
-from labeldp_trainer.representation import represented
+from labeldp_trainer.representations import represented
 
 from trainer.tests.trainer_helpers import CLASSES
 

@@ -9,7 +9,7 @@ from labeldp_trainer.outcomes.predict import open_trained
 from labeldp_trainer.outcomes.runs import find_runs
 from labeldp_trainer.outcomes.verified_release import verify_release
 
-from trainer.tests.representation.representation_helpers import write_images
+from trainer.tests.representations.representation_helpers import write_images
 
 CONFIG = """
 version: 1

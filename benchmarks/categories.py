@@ -21,10 +21,7 @@ import matplotlib as mpl
 from labeldp_verify.analysis.share_noise import least_share_noise
 from labeldp_verify.forms.exact_numbers import exp_lower
 from matplotlib import pyplot as plt
-
-from labeldp_compile.mechanisms.subset_selection import best_candidate
-from labeldp_compile.solve.block_designs import noise
-from tests.fixtures.one_hot_noise import (
+from shared.one_hot_noise import (
     least_bit_flips,
     least_hadamard,
     least_of_sets,
@@ -33,6 +30,9 @@ from tests.fixtures.one_hot_noise import (
     natural_hadamard,
     natural_unary,
 )
+
+from labeldp_compile.mechanisms.subset_selection import best_candidate
+from labeldp_compile.solve.block_designs import noise
 
 CLASSES = (2, 3, 10, 26, 100, 1000)
 EPSILONS = ("0.1", "0.25", "0.5", "1", "1.5", "2", "3", "4", "6", "8")

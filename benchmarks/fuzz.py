@@ -1,9 +1,9 @@
-"""Fuzzed specs, altered artifacts, pairs of batches that differ in one label, and CSV with faults.
+"""Fuzzed specs, pairs of batches that differ in one label, and CSV with faults.
 
-    python benchmarks/fuzz.py [specs] [artifacts] [pairs] [csv] [--specs 10000] [--artifacts 10000]
-        [--pairs 100000] [--file-pairs 2000] [--csv 10000] [--seed 1]
+    python benchmarks/fuzz.py [specs] [pairs] [csv] [--specs 10000] [--pairs 100000]
+        [--file-pairs 2000] [--csv 10000] [--seed 1]
 
-Specs and artifacts: no traceback, no hang, one message, no false pass. Pairs: with the same words
+Specs: no traceback, no hang, one message. Pairs: with the same words
 every other row is the same, and so are exit code, messages and schema. CSV: no byte of a label is
 in the output. Prints what became of the
 cases. Exit code 1 if something happened that must not; the first case of each kind is shown, and
@@ -26,9 +26,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.fuzz.artifact_cases import altered_files
 from tests.fuzz.guard import FoundError
-from tests.fuzz.run_artifacts import try_artifact
 from tests.fuzz.run_csv import try_csv
 from tests.fuzz.run_pairs import try_file_pair, try_pair
 from tests.fuzz.run_specs import try_spec, write_tables
@@ -51,7 +49,7 @@ def fuzz(name, cases, run, count, first_seed, keep):
     @given(cases)
     def every(case):
         nonlocal slowest
-        distinct.add(hashlib.sha256(case if isinstance(case, bytes) else case.altered).digest())
+        distinct.add(hashlib.sha256(case).digest())
         began = time.process_time()
         try:
             became[run(case)] += 1
@@ -62,8 +60,7 @@ def fuzz(name, cases, run, count, first_seed, keep):
             if found[text] == 1:
                 print(f"{error}\n    {case!r:.1500}", file=sys.stderr, flush=True)
                 if keep is not None:
-                    data = case if isinstance(case, bytes) else case.altered
-                    (keep / f"{name}-{len(found)}").write_bytes(data)
+                    (keep / f"{name}-{len(found)}").write_bytes(case)
         slowest = max(slowest, time.process_time() - began)
 
     every()
@@ -96,33 +93,26 @@ def pairs(name, run, count, first_seed):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument(
-        "kinds", nargs="*", metavar="specs | artifacts | pairs | csv (default: all)"
-    )
+    parser.add_argument("kinds", nargs="*", metavar="specs | pairs | csv (default: all)")
     parser.add_argument("--specs", type=int, default=10_000)
-    parser.add_argument("--artifacts", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=100_000, help="through Python")
     parser.add_argument("--file-pairs", type=int, default=2_000, help="through labeldp randomize")
     parser.add_argument("--csv", type=int, default=10_000, help="CSV files with faults")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder for what must not happen")
     options = parser.parse_args()
-    kinds = options.kinds or ["specs", "artifacts", "pairs", "csv"]
-    if set(kinds) - {"specs", "artifacts", "pairs", "csv"}:
-        parser.error("say specs, artifacts, pairs or csv")
+    kinds = options.kinds or ["specs", "pairs", "csv"]
+    if set(kinds) - {"specs", "pairs", "csv"}:
+        parser.error("say specs, pairs or csv")
     print("| | cases | distinct | what became of them | slowest (s of processor time) | seconds |")
     print("|---|---:|---:|---|---:|---:|", flush=True)
     found = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tables(folder)
-        for what, cases, run, count in (
-            ("specs", spec_files(), try_spec, options.specs),
-            ("artifacts", altered_files(), try_artifact, options.artifacts),
-        ):
-            if count and what in kinds:
-                each = partial(_in_folder, run, folder)
-                found += fuzz(what, cases, each, count, options.seed, options.keep)
+        if "specs" in kinds:
+            each = partial(_in_folder, try_spec, folder)
+            found += fuzz("specs", spec_files(), each, options.specs, options.seed, options.keep)
         if "pairs" in kinds:
             through_files = partial(_in_folder, try_file_pair, folder)
             found += pairs("pairs", try_pair, options.pairs, options.seed)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 from labeldp_verify.analysis.probabilities import matrix
+from shared.prior_loss import noisy_weights
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS, RealTable, split_rows
 
 from labeldp_compile.mechanisms.mechanism import Problem
 from labeldp_compile.prior.plan import plan_prior
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.learners import Ridge
-from tests.fixtures.prior_loss import noisy_weights
 
 BUDGETED = "{{kind: optimal_unbiased, bias: {{sample_size: {}}}}}"
 SIZES = {  # of a sample, from the number of rows

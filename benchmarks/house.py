@@ -8,13 +8,11 @@ a file when it runs one of its functions or class bodies; importing a module alo
 """
 
 import ast
-import io
 import json
 import subprocess
 import sys
 import tempfile
 import threading
-import tokenize
 from collections import defaultdict
 from pathlib import Path
 
@@ -26,10 +24,6 @@ PACKAGES = [
     ROOT / "labeldp_compile",
     ROOT / "trainer/labeldp_trainer",
 ]
-UNCOUNTED = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
-    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
-}
 SPEC = """version: 1
 name: walk
 label: {column: y, domain: {kind: integer, min: 0, max: 5}}
@@ -68,11 +62,11 @@ def files_of_tests():
 def code_lines(path):
     """Lines that are not blank, not a comment and not part of a docstring."""
     text = path.read_text(encoding="utf-8")
-    lines, prose = set(), set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in UNCOUNTED:
-            lines.update(range(token.start[0], token.end[0] + 1))
+    written = (line.strip() for line in text.splitlines())
+    lines, prose = {n for n, line in enumerate(written, 1) if line and line[0] != "#"}, set()
     for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant | ast.JoinedStr):  # of several lines, also blank ones
+            lines.update(range(node.lineno, node.end_lineno + 1))
         documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
             prose.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from shared.prior_loss import Study
 
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.prior.split import PriorPlan
-from tests.fixtures.prior_loss import Study
 
 ROWS = (300, 1000, 10_000, None)
 TABLES = {

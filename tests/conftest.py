@@ -20,14 +20,6 @@ def here(tmp_path):
 
 
 @pytest.fixture
-def no_pictures(monkeypatch):
-    """Drawing takes most of the time of a page, and most tests read only its words."""
-    from labeldp_compile.page import pictures
-
-    monkeypatch.setattr(pictures, "_svg", lambda *_, **options: "<svg></svg>")
-
-
-@pytest.fixture
 def once(monkeypatch):
     """``once(module, name, before)``: something happens before the next call of a function."""
 

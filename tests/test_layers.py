@@ -260,22 +260,3 @@ def test_the_trainer_sees_only_faces():
     assert sorted(names) == sorted(face.__all__)  # and nothing is there that it does not use
     for name in names:
         getattr(face, name)
-
-
-# Distributions that share no code have the same name for the same thing.
-TWICE = {"ArtifactError", "Cells", "Columns", "WireError"}
-
-
-def test_a_class_name_has_one_meaning():
-    """But for those that are listed, to which none is added."""
-    found = defaultdict(set)
-    for folder in PACKAGES.values():
-        for path in sorted(folder.rglob("*.py")):
-            if "kernel" in path.relative_to(folder).parts[0]:
-                continue
-            for node in parsed(path).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    found[node.name].add(path.relative_to(ROOT).as_posix())
-    assert {
-        name: files for name, files in found.items() if len(files) > 1 and name not in TWICE
-    } == {}

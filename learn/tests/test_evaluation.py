@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from labeldp_learn import (
     PrivateLabelClassifier,
@@ -170,28 +169,6 @@ def test_persons_without_rows_in_a_group_are_none_of_it():
 
 
 @pytest.mark.parametrize(
-    "by",
-    [
-        np.where(np.arange(600) % 3, np.nan, 1.5),
-        np.array([float("nan") if i % 3 else "a" for i in range(600)], object),
-        np.where(np.arange(600) % 3, np.datetime64("NaT"), np.datetime64("2026-01-01")),
-        pd.array([None if i % 3 else "a" for i in range(600)], "string"),
-    ],
-    ids=["numbers", "objects", "dates", "pandas"],
-)
-def test_every_missing_value_is_the_same_group_and_the_same_person(by):
-    """Each NaN among objects was a group of one row, and no person could be missing beside text."""
-    true, one, _ = two_models(600, 0)
-    private = PrivateLabels(BINARY, drawn(BINARY, true))
-    found = evaluate(private, {"m": one}, ["accuracy"], by=by)
-    assert [m.rows for m in found] == [600, 200, 400] and found[-1].group == "null"
-    persons = np.array([None if i % 3 else f"p{i}" for i in range(600)], object)
-    numbers = np.where(np.arange(600) % 3, -1, np.arange(600))
-    texts, whole = (evaluate(private, {"m": one}, persons=p) for p in (persons, numbers))
-    assert [m.error for m in texts] == pytest.approx([m.error for m in whole])
-
-
-@pytest.mark.parametrize(
     "column", [np.zeros(599), np.zeros(601), np.zeros((600, 2)), np.array([{}] * 600)]
 )
 def test_groups_and_persons_are_one_column_of_all_rows(column):
@@ -274,15 +251,6 @@ def test_what_does_not_fit_is_refused(artifact, predicted, metrics, words):
     column = list(opened.tables[0].values)[:2]
     with pytest.raises(PrivateLabelError, match=words):
         evaluate(PrivateLabels(opened, column), {"m": predicted}, metrics)
-
-
-def test_rows_that_stand_for_several_are_refused():
-    """Their counts were ignored."""
-    private = PrivateLabels(BINARY, [0, 1], counts=[1000, 1])
-    with pytest.raises(PrivateLabelError, match="leave out counts"):
-        evaluate(private, {"m": [0.1, 0.9]})
-    with pytest.raises(PrivateLabelError, match="leave out counts"):
-        calibration(private, [0.1, 0.9], bins=1)
 
 
 def test_what_an_artifact_hides_is_not_estimated():

@@ -158,20 +158,3 @@ def test_the_module_of_torch_has_the_same_loss_and_gradient(name):
     found.backward()
     assert np.isclose(found.item(), loss.value(scores, labels).mean())
     assert np.allclose(tensor.grad.numpy() * len(labels), loss.gradient(scores, labels))
-
-
-def test_a_module_of_torch_does_not_mix_rows():
-    """Scores [b, 1] and targets [b] were broadcast to [b, b]: a loss that no feature lowers."""
-    torch = pytest.importorskip("torch")
-    from labeldp_learn import torch_losses as own
-
-    column, codes = torch.zeros(6, 1), torch.zeros(6, dtype=torch.long)
-    for module, scores, given in (
-        (own.TorchUnbiasedSquaredLoss(), column, torch.zeros(6)),
-        (own.TorchUnbiasedPoissonLoss(), column, torch.zeros(6)),
-        (own.TorchBinaryForwardLogLoss(BINARY), column, codes[:, None]),
-        (own.TorchForwardLogLoss(BINARY), torch.zeros(6, 2), codes[:, None]),
-        (own.TorchForwardLogLoss(BINARY), torch.zeros(6, 2), codes[:1]),
-    ):
-        with pytest.raises(PrivateLabelError, match="must be"):
-            module(scores, given)

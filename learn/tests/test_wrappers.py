@@ -8,20 +8,16 @@ from labeldp_learn import (
     PrivateLabelError,
     PrivateLabelRegressor,
     PrivateLabels,
-    boosting_preset,
 )
 from labeldp_learn.inversion import true_probabilities
 from labeldp_learn.private_labels import tables_of
 from labeldp_verify.opening import open_artifact
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from learn.tests.drawn import FILES, GROUPS, JOINT, NUMBERS, RESPONSE, SETS, drawn, response
 from learn.tests.test_private_labels import frame
@@ -139,21 +135,6 @@ def test_a_regressor_fits_targets_of_groups_with_weights():
     assert ((model.predict(x) >= low) & (model.predict(x) <= high)).all()
 
 
-def test_a_group_without_weight_is_no_error():
-    """NumPy found no singular values of NaN."""
-    artifact = open_artifact(GROUPS)
-    columns = frame(artifact, 3000)
-    tables = tables_of(artifact.groups, columns, 3000)
-    x, private = columns.assign(shown=0.0), drawn(artifact, np.arange(3000) % 7, tables=tables)
-    kept = tables != 0
-    model = PrivateLabelRegressor(Recorded(), artifact).fit(x, private, sample_weight=kept * 1.0)
-    alone = PrivateLabelRegressor(Recorded(), artifact).fit(x[kept], private[kept])
-    assert model.predict(x[:1]) == pytest.approx(alone.predict(x[:1]))
-    model = PrivateLabelClassifier(DummyClassifier(), artifact, smoothing="auto")
-    model.fit(x, private, sample_weight=kept * 1.0)
-    assert np.allclose(model.predict_proba(x[~kept]), model.shares_)
-
-
 def _nothing():
     from contextlib import nullcontext
 
@@ -190,26 +171,6 @@ def test_weights_may_have_any_sum():
     scaled.fit(x, private, sample_weight=np.full(20_000, 1 / 20_000))
     assert np.allclose(scaled.predict(x), model.predict(x)) and scaled.bias_ == model.bias_
     assert np.ptp(model.predict(x)) > 5
-
-
-def test_searches_pipelines_and_cross_validation_work():
-    artifact = open_artifact(NUMBERS)
-    places = np.arange(4000) % 12
-    x, private = np.stack([places, np.ones(4000)], axis=1), drawn(artifact, places)
-    model = make_pipeline(StandardScaler(), PrivateLabelRegressor(Ridge(), str(NUMBERS)))
-    search = GridSearchCV(model, {"privatelabelregressor__estimator__alpha": [1.0, 1e9]}, cv=3)
-    assert search.fit(x, private).best_params_["privatelabelregressor__estimator__alpha"] == 1.0
-    assert cross_val_predict(model, x, private, cv=3).shape == (4000,)
-    boosted = HistGradientBoostingRegressor(
-        **boosting_preset(PrivateLabels(artifact, private)).hist_gradient_boosting()
-    )
-    assert PrivateLabelRegressor(boosted, artifact).fit(x, private).predict(x).shape == (4000,)
-    x, places, private = six_classes(rows=3000)
-    search = GridSearchCV(
-        PrivateLabelClassifier(LogisticRegression(), SETS), {"estimator__C": [1e-9, 1.0]}, cv=3
-    )
-    assert search.fit(x, private).best_params_ == {"estimator__C": 1.0}
-    assert len(cross_val_predict(search.best_estimator_, x, private, cv=3)) == 3000
 
 
 def test_labels_of_several_columns_are_combinations():

@@ -166,12 +166,6 @@ def test_containers_without_an_order_are_refused(column):
         read_ids(column)
 
 
-def test_columns_without_rows():
-    for column in ([], np.array([], "U5"), pa.array([], pa.string()), pl.Series([]), pa.array([])):
-        assert len(read_ids(column)) == 0
-    assert len(read_ids(pa.chunked_array([], pa.string()))) == 0
-
-
 small = st.integers(0, 40)
 columns_with_repeats = st.one_of(
     st.lists(small, max_size=30),
@@ -208,21 +202,3 @@ def test_digests_that_collide_are_not_taken_for_duplicates(bits, column):
         patch.setattr(ByteIds, "digests", lambda ids: plain(ids) & keep)
         patch.setattr(ids_module, "SUSPECTS", 2)
         agrees(column, lambda values: refuse_duplicates(read_ids(values)))
-
-
-@pytest.mark.parametrize("rows", [0, 10**9])
-def test_tables_and_sorting_find_the_same(rows):
-    generator = np.random.default_rng(0)
-    one_slot = pow(int(ids_module._ODD), -1, 2**64)  # all products are small numbers
-    for step in (1, 2**40, 2**57, one_slot):
-        digests = np.arange(3000, dtype=np.uint64) * np.uint64(step)
-        repeated = generator.choice(np.unique(digests), 50, replace=False)
-        mixed = generator.permutation(np.concatenate([digests, repeated]))
-        numbers, counts = np.unique(mixed, return_counts=True)
-        found = ids_module.repeated(mixed, rows)
-        assert found.tolist() == numbers[counts > 1].tolist()
-
-
-def test_digests_tell_short_ids_apart():
-    names = [f"{i:x}" for i in range(50_000)] + ["\0" * i for i in range(200)]
-    assert len(np.unique(read_ids(names).digests())) == len(names)

@@ -15,7 +15,7 @@ from labeldp_runtime import (
 )
 from labeldp_runtime.ids import CheckedIds, IntegerIds
 
-from runtime.tests.helpers import file, path_of, plain_words
+from runtime.tests.helpers import file, path_of
 
 KEY = Key(bytes(range(32)))
 ARTIFACTS = {
@@ -32,27 +32,6 @@ LABELS = {
 
 def keyed(name="integer", key=KEY, context="y"):
     return Randomizer(ARTIFACTS[name], key=key, context=context)
-
-
-@pytest.mark.parametrize("name", sorted(ARTIFACTS))
-def test_the_words_are_those_of_the_specification(name):
-    randomizer, labels = keyed(name), LABELS[name][:50]
-    ids = [f"row {i}" for i in range(50)]
-    digest = randomizer.certificate["digests"]["tables"]
-    categories = randomizer.certificate["label"]["domain"].get("values")
-    canonical = {
-        "integer": int,
-        "real": lambda label: int(np.float64(label).view(np.uint64)),
-        "text": (categories or []).index,
-    }[name]
-    count = 2 if name == "real" else 1
-    words = [
-        plain_words(KEY.secret, "y", digest, 3, i, canonical(label), count)
-        for i, label in zip(ids, labels, strict=True)
-    ]
-    words = np.array(words, dtype=np.uint64)
-    expected = randomizer.apply_words(labels, words if count == 2 else words[:, 0])
-    assert randomizer(labels, ids=ids, version=3).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("name", sorted(ARTIFACTS))

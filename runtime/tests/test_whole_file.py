@@ -100,20 +100,6 @@ def test_what_a_kill_leaves_is_named_and_removed(tmp_path, kind):
     assert found == [partial] and path.read_bytes() == b"new" and not partial.exists()
 
 
-@pytest.mark.parametrize("opened", ["replaced_when_whole", "folder_when_whole"])
-def test_a_kill_just_before_the_name_leaves_what_only_its_owner_may_read(tmp_path, opened):
-    code = (
-        "import os, sys\nfrom pathlib import Path\nfrom labeldp_runtime import whole_file\n"
-        "os.rename = os.replace = lambda *_: os.kill(os.getpid(), 9)\n"
-        "with getattr(whole_file, sys.argv[2])(Path(sys.argv[1])):\n"
-        "    pass\n"
-    )
-    path = tmp_path / "out"
-    killed = subprocess.run([sys.executable, "-c", code, path, opened], check=False)
-    assert killed.returncode == -9 and not path.exists()
-    assert not mode(partial_of(path)) & 0o077
-
-
 def test_two_writers_do_not_meet(tmp_path):
     path = tmp_path / "out"
     with replaced_when_whole(path) as first:
@@ -148,31 +134,6 @@ def test_a_name_that_is_held(tmp_path, capsys):
     partial.symlink_to(tmp_path / "victim")
     with pytest.raises(UnfinishedError, match="in the way"), name_held(path):
         pytest.fail("a link is no lock")
-
-
-def test_many_at_once_one_at_a_time(tmp_path):
-    """Eight processes race for one name: never are two inside, and what stays is whole."""
-    code = (
-        "import sys, time\nfrom pathlib import Path\n"
-        "from labeldp_runtime.whole_file import UnfinishedError, replaced_when_whole\n"
-        "path, me = Path(sys.argv[1]), sys.argv[2].encode()\n"
-        "for _ in range(100):\n"
-        "    try:\n"
-        "        with replaced_when_whole(path, found=lambda p: None) as file:\n"
-        "            inside = path.with_name('inside')\n"
-        "            inside.touch(exist_ok=False)\n"
-        "            file.write(me * 1000)\n"
-        "            inside.unlink()\n"
-        "    except UnfinishedError:\n"
-        "        pass\n"
-    )
-    path = tmp_path / "out"
-    command = [sys.executable, "-c", code, path]
-    racers = [subprocess.Popen([*command, str(number)]) for number in range(8)]
-    assert [racer.wait() for racer in racers] == [0] * 8
-    data = path.read_bytes()
-    assert len(data) == 1000 and len(set(data)) == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])

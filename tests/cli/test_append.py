@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, whole_file
 
-from labeldp_compile.tabular.provenance import MANIFEST, PartsFolder
+from labeldp_compile.tabular.provenance import MANIFEST
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -168,18 +168,6 @@ def test_a_folder_of_parts_becomes_one_part(made, tmp_path, kind):
         assert not (folder / "more.parquet").exists()
 
 
-def test_integers_of_any_width_are_the_same_ids(made, tmp_path):
-    folder = tmp_path / "private"
-    for kind, count in ((pa.int16(), 50), (pa.int64(), 80), (pa.uint64(), 90)):
-        ids = pa.array(range(count), kind)
-        table = write(tmp_path / "t.parquet", range(count), ids=ids)
-        assert append(made, table, folder, "--part", str(kind)).exit_code == 0
-    assert [len(rows) for rows in drawn(folder).values()] == [50, 30, 10]
-    text = write(tmp_path / "t.parquet", range(5), ids=[str(i) for i in range(5)])
-    result = append(made, text, folder, "--part", "text")
-    assert result.exit_code == 2 and "all parts need the same type of ids" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("spoil", "options", "words"),
     [
@@ -223,14 +211,6 @@ def test_a_manifest_that_is_no_file_is_neither_waited_for_nor_followed(made, tmp
     ]
     for result in results:
         assert result.exit_code == 2 and "_labeldp.json: is damaged" in result.stderr
-
-
-def test_the_second_of_two_runs_at_once_is_refused(made, tmp_path):
-    table = write(tmp_path / "t.parquet", range(10))
-    with PartsFolder.held(tmp_path / "private"):
-        result = append(made, table, tmp_path / "private")
-    assert result.exit_code == 2 and "another run is writing this output" in result.stderr
-    assert append(made, table, tmp_path / "private").exit_code == 0
 
 
 @pytest.mark.parametrize("again", [False, True])

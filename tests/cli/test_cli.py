@@ -103,24 +103,6 @@ def test_randomize_replaces_the_label_and_keeps_the_rest(place, suffix):
     assert not list(place.glob(".*partial"))
 
 
-def test_randomize_refuses_to_lose_anything(place):
-    table = place / "visits.parquet"
-    before, there = table.read_bytes(), sorted(place.iterdir())
-    for source, output, *options in [
-        (table, table, "--overwrite"),
-        (table, place / "visits.csv"),
-        (table, place / "no" / "dir.parquet"),
-        (table, place / "out.xlsx"),
-        (place / "missing.parquet", place / "o.parquet"),
-        (table, place / "o.parquet", "--column", "visit"),
-        (table, place / "o.parquet", "--column", "id"),
-        (place / "visits.onnx", place / "o.parquet"),
-    ]:
-        result = labeldp("randomize", place / "visits.onnx", source, "-o", output, *options)
-        assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output
-    assert table.read_bytes() == before and sorted(place.iterdir()) == there
-
-
 def test_a_table_without_rows_is_refused_everywhere(place):
     """``compile`` is in BAD_SPECS; an empty part beside others is none."""
     empty = pq.read_schema(place / "visits.parquet").empty_table()

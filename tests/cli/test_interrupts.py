@@ -4,13 +4,9 @@ The moments are those at which Python raises audit events (an import, an opened 
 that no clock decides what is tested.
 """
 
-import contextlib
 import os
-import pty
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -189,57 +185,3 @@ def test_nothing_heavy_is_loaded_before_the_first_line_that_listens(place):
         loaded = subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()
         heavy = {"click", "argparse", "pathlib", "numpy", "onnx", "pydantic", "labeldp_compile.api"}
         assert not heavy & set(loaded), loaded
-
-
-def test_while_a_question_is_asked(place):
-    leader, follower = pty.openpty()
-    line = [sys.executable, "-m", "labeldp_compile.cli", "init", "t.parquet", "--column", "y"]
-    with subprocess.Popen(line, cwd=place, stdin=follower, stderr=subprocess.PIPE) as process:
-        seen = b""
-        while b"What are the labels?" not in seen:
-            seen += os.read(process.stderr.fileno(), 4096) or pytest.fail(seen)
-        process.send_signal(signal.SIGINT)
-        rest = process.stderr.read()
-        assert process.wait() == 130
-    assert (seen + rest).endswith(b"\nlabeldp: interrupted\n") and b"Traceback" not in seen + rest
-    assert not (place / "y.yaml").exists()
-    os.close(leader)
-    os.close(follower)
-
-
-def test_in_the_middle_of_a_pipe(place):
-    """What writes its input is there and says nothing; what reads its output has seen some."""
-    line = [sys.executable, "-m", "labeldp_compile.cli", "randomize", "a.onnx", "-", "-o", "-"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(line, cwd=place, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        feeding = threading.Thread(target=feed, args=(process.stdin.fileno(),))
-        feeding.start()
-        seen = os.read(process.stdout.fileno(), 1 << 16)
-        process.send_signal(signal.SIGINT)
-        process.stdout.read()
-        assert process.stderr.read() == b"\nlabeldp: interrupted\n"
-        assert process.wait() == 130 and seen.startswith(b"y\n")
-        feeding.join()
-
-
-def feed(pipe):
-    """Rows without an end, until nobody takes them."""
-    with contextlib.suppress(OSError):
-        os.write(pipe, b"y\n")
-        for _ in range(1000):
-            os.write(pipe, b"1\n" * 30_000)
-
-
-def test_where_it_is_ignored_it_stays_ignored():
-    """As behind nohup."""
-    line = [sys.executable, "-m", "labeldp_compile.cli", "schema"]
-    script = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-    script += "os.execv(sys.argv[1], sys.argv[1:])"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        for _ in range(3):
-            os.read(process.stdout.fileno(), 10)
-            process.send_signal(signal.SIGINT)
-        process.stdout.read()
-        assert process.wait() == 0 and process.stderr.read() == b""

@@ -84,42 +84,11 @@ def test_the_file_holds_what_the_runtime_gives(place):
             assert pq.read_table(place / "o.parquet")[name].to_pylist() == expected.to_pylist()
 
 
-def test_order_and_format_do_not_matter_but_ids_of_csv_are_text(place):
-    table = pq.read_table(place / "t.parquet")
-    order = np.random.default_rng(1).permutation(N)
-    pq.write_table(table.take(order), place / "shuffled.parquet", row_group_size=999)
-    for source, output in [("t.parquet", "a.parquet"), ("shuffled.parquet", "b.parquet")]:
-        assert keyed(place, source, output, id_column="name").exit_code == 0
-    assert np.array_equal(private(place / "a.parquet")[order], private(place / "b.parquet"))
-    assert keyed(place, "t.csv", "c.csv", id_column="name").exit_code == 0
-    from_csv = pa_csv.read_csv(place / "c.csv")["y"].to_numpy()
-    assert np.array_equal(from_csv, private(place / "a.parquet"))
-    assert keyed(place, "t.csv", "d.csv").exit_code == 0
-    assert keyed(place, "t.parquet", "d.parquet").exit_code == 0
-    as_text = pa_csv.read_csv(place / "d.csv")["y"].to_numpy()
-    assert not np.array_equal(as_text, private(place / "d.parquet"))
-
-
 def refused(place, result, message):
     assert result.exit_code == 2, result.output
     assert re.search(message, result.stderr), result.stderr
     assert "Traceback" not in result.stderr and result.stderr.count("\n") == 1
     assert not (place / "refused.parquet").exists() and not list(place.glob(".*partial"))
-
-
-@pytest.mark.parametrize(
-    ("id_column", "message"),
-    [
-        ("constant", "'constant': rows 0 and 1 .* same id"),
-        ("gap", "'gap': an id is null"),
-        ("ratio", "'ratio': ids must be integers"),
-        ("y", "cannot be both the label and its id"),
-        ("numbr", "did you mean 'number'"),
-    ],
-)
-def test_unusable_ids_write_nothing(place, id_column, message):
-    result = keyed(place, "t.parquet", "refused.parquet", id_column=id_column)
-    refused(place, result, message)
 
 
 def test_empty_cells_of_csv_are_no_ids(place):

@@ -1,6 +1,5 @@
 """What kill -9 leaves of ``labeldp randomize``: its owner's alone, and the next run removes it."""
 
-import os
 import signal
 import stat
 import subprocess
@@ -12,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime.whole_file import partial_of
 
-from labeldp_compile.tabular import writer
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
@@ -100,52 +98,3 @@ def test_the_next_run_names_and_removes_it(place, output, suffix, options, words
     assert str(partial_of(output)) in line and "removed" in line and words in line
     assert ("spent twice" in line) != ("--key" in options)
     assert "was killed" not in randomize(place, output, *options, "--overwrite").stderr
-
-
-def test_what_is_left_is_not_looked_at(place, output):
-    """The message depends on the name alone: no label, and no other file, has a say."""
-    said = set()
-    for content in (b"", b"PAR1", b"y\n0\n", b"y\n\xff9\n" * 9):
-        partial_of(output).write_bytes(content)
-        said.add(randomize(place, output, "--overwrite").stderr)
-    assert len(said) == 1
-    others = [f".{output.name}.partial", ".other.parquet.labeldp-partial", "labeldp-partial"]
-    for name in others:
-        (place / name).write_text("not ours")
-    assert "was killed" not in randomize(place, output, "--overwrite").stderr
-    assert all((place / name).exists() for name in others)
-
-
-@pytest.mark.parametrize(
-    ("options", "table", "umask", "replaced", "expected"),
-    [
-        ((), 0o600, 0o022, None, 0o600),  # the other columns are those of the table
-        ((), 0o644, 0o000, None, 0o644),
-        ((), 0o666, 0o027, None, 0o640),
-        ((), 0o600, 0o022, 0o664, 0o664),  # its owner has said who may read private labels
-        (("--add", "z"), 0o600, 0o000, None, 0o600),
-        (("--add", "z"), 0o644, 0o022, None, 0o644),
-        (("--add", "z"), 0o600, 0o022, 0o644, 0o600),  # nobody has said so of the true ones
-        (("--add", "z"), 0o644, 0o022, 0o640, 0o640),
-    ],
-)
-def test_the_mode_of_the_output(place, output, options, table, umask, replaced, expected):
-    if replaced is not None:
-        output.touch()
-        output.chmod(replaced)
-    (place / "t.parquet").chmod(table)
-    before = os.umask(umask)
-    try:
-        result = randomize(place, output, *options, "--overwrite")
-    finally:
-        os.umask(before)
-        (place / "t.parquet").chmod(0o600)
-    assert result.exit_code == 0 and mode(output) == expected
-
-
-def test_the_mode_of_a_file_of_somebody_else_is_not_kept(place, output, monkeypatch):
-    """They chose it, and not the owner of the table."""
-    output.touch()
-    output.chmod(0o666)
-    monkeypatch.setattr(writer, "is_others", lambda status: True)
-    assert randomize(place, output, "--overwrite").exit_code == 0 and mode(output) == 0o600

@@ -108,12 +108,6 @@ def test_a_private_prior_is_refused_without_being_told(unread):
     assert not (unread / "out.html").exists()
 
 
-def test_a_prior_for_which_nothing_is_paid_needs_no_leave(unread):
-    path = spec_in(unread, **PRIVATE, mechanism="laplace")
-    result = labeldp("sweep", path, "--epsilon", "1", "--mechanisms", "laplace", "--json")
-    assert result.exit_code == 0 and json.loads(result.stdout)["epsilon_prior_spent"] == 0
-
-
 def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
     calls = []
     noisy = obtain.noisy_histogram

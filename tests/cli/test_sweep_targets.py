@@ -2,7 +2,6 @@
 
 import json
 import math
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from labeldp_verify.artifact import Table
-from labeldp_verify.forms.exact_numbers import exp_lower, exp_upper
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.spec import load_spec
 from labeldp_compile.sweeps import targets
-from labeldp_compile.sweeps.targets import Belief, UnreachedError
 from tests.cli.test_cli import labeldp
 from tests.fixtures.blank import without_rows
 from tests.fixtures.specs import spec
@@ -106,30 +103,6 @@ def test_categories_take_a_share_error_and_all_targets_hold_at_once(folder):
     assert decoded.usefulness.kept.mean >= 0.9 and decoded.usefulness.margin(10_000) <= 0.02
 
 
-def test_a_belief_alone_gives_the_largest_epsilon(folder):
-    found = chosen(folder / "categories.yaml", "--target", "max-belief=0.2@0.01")
-    exact = math.log(0.2 * 0.99 / (0.01 * 0.8))
-    assert exact - 0.001 < found["epsilon"] <= exact
-    assert found["mechanism"] == "randomized_response" and found["missed_at"] is None
-    assert found["privacy"]["belief"][0]["after"] <= 0.2
-    decoded = usefulness_with(folder / "categories.yaml", found["spec"])
-    assert decoded.usefulness.belief[0] == (0.01, pytest.approx(0.2, abs=2e-4))
-    assert decoded.usefulness.belief[0][1] <= 0.2
-
-
-def test_a_belief_where_the_bound_is_an_epsilon_of_the_ladder():
-    """e^ε is never rational: its bounds on both sides decide differently."""
-    for step in (0, 1, 9_000, 17_777, 27_500):
-        epsilon, half = targets.epsilon_at(step), Fraction(1, 2)
-        for odds, expected in ((exp_upper(epsilon), step), (exp_lower(epsilon), step - 1)):
-            belief = Belief(odds / (odds + 1), half)
-            if expected < 0:
-                with pytest.raises(UnreachedError):
-                    belief.last_step()
-            else:
-                assert belief.last_step() == expected
-
-
 def test_no_label_is_read(folder):
     labels = np.random.default_rng(0).integers(1, 4, 500)
     pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
@@ -147,15 +120,6 @@ def test_no_label_is_read(folder):
     assert stated.prior.kind == "uniform" and "split: auto" in found["spec"]
     path.write_text(private(rows=10_000), encoding="utf-8")
     assert chosen(path, *asked[:2])["epsilon"] == found["epsilon"]  # n is public
-
-
-def test_every_step_of_the_ladder_is_found_again():
-    steps = range(0, targets.LAST + 1, 11)
-    values = [targets.epsilon_at(step) for step in range(targets.LAST + 1)]
-    assert values == sorted(values) and (values[0], values[-1]) == (Fraction(1, 100), 20)
-    assert all(Fraction(f"{float(value):.4g}") == value for value in values)
-    assert all(targets.step_near(float(values[step])) == step for step in steps)
-    assert targets.step_near(0) == 0 and targets.step_near(100) == targets.LAST
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,6 +1,5 @@
 """Tables as people have them, through the commands."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -99,17 +98,6 @@ def test_standard_input_and_output(place):
     assert twice.returncode == 2 and b"have the same id" in twice.stderr
     assert not (place / "x.csv").exists()
     assert b"expected a .parquet or .csv" in piped(b"", "y.onnx", "x.txt", "-o", "-").stderr
-
-
-def test_gzip_in_and_out_repeats_with_a_key(place):
-    (place / "in.csv.gz").write_bytes(gzip.compress(TEXT.encode()))
-    done("keygen", "k.key")
-    outputs = []
-    for name in ("a.csv.gz", "b.csv.gz"):
-        keyed = ["--key", "k.key", "--id-column", "id", "--delimiter", ";"]
-        done("randomize", "y.onnx", "in.csv.gz", "-o", name, *keyed)
-        outputs.append((place / name).read_bytes())
-    assert outputs[0] == outputs[1] and gzip.decompress(outputs[0]).startswith(b"id;y;name")
 
 
 @pytest.mark.parametrize(

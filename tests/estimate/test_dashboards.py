@@ -109,23 +109,6 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_groups_of_every_type_are_written(tmp_path, kind):
-    path, written = artifact(tmp_path), tmp_path / "p.parquet"
-    labels = Randomizer.load(path)(np.zeros(40, int))
-    groups = pa.concat_arrays([TYPES[kind]] * 20)
-    pq.write_table(pa.table({"y": labels, "g": groups, "h": [1] * 40}), written)
-    out = {f"--{end}": tmp_path / f"t.{end}" for end in ("csv", "parquet")}
-    words = [word for pair in out.items() for word in pair]
-    done = labeldp("estimate", path, written, "--by", "g", "--by", "h", *words)
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert all(file.exists() for file in out.values())
-    cells = [line.partition(",")[0] for line in out["--csv"].read_text().splitlines()]
-    assert not [cell for cell in cells if cell.strip('"').startswith("=")]
-    kept = pq.read_schema(out["--parquet"]).field("g").type
-    assert kept == (pa.string() if kind in ("bytes", "view", "nothing") else groups.type)
-
-
 @pytest.mark.parametrize(
     "kind", ["rr_on_bins", "randomized_response", "optimal_unbiased", "laplace"]
 )

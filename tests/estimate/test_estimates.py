@@ -5,7 +5,6 @@ that of small groups.
 """
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_learn.columns import PrivateLabelError
-from labeldp_learn.estimation import SHARES, Estimation, GroupCounts, quantiles
+from labeldp_learn.estimation import Estimation, GroupCounts, quantiles
 from labeldp_learn.estimators import OutputCounts
 from labeldp_learn.intervals import Estimates
 from labeldp_learn.inversion import project_to_simplex
@@ -23,7 +22,7 @@ from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.estimates.counts import count_outputs
-from labeldp_compile.estimates.private_table import PrivateReader, output_indices
+from labeldp_compile.estimates.private_table import PrivateReader
 from labeldp_compile.observer import Observer
 from labeldp_compile.tabular import parquet_file
 from labeldp_compile.tabular.reader import open_table
@@ -84,45 +83,6 @@ def test_estimates_are_right_on_average(compiled, mechanism):
         assert abs(at_most[q.estimate] - q.share) < 1e-5 or q.estimate == np.searchsorted(
             at_most, q.share
         )
-
-
-@pytest.mark.parametrize("target", ["rows", "population"])
-@pytest.mark.parametrize(
-    ("mechanism", "epsilon"),
-    [
-        ("randomized_response", "2.0"),
-        ("laplace", "2.0"),
-        pytest.param("randomized_response", "7.0", marks=pytest.mark.slow),
-    ],
-)
-def test_intervals_cover(compiled, mechanism, epsilon, target):
-    # 250 releases of 1,200 rows, from words that are the same in every run of this test.
-    decoded, randomizer = compiled(mechanism, epsilon)
-    estimation, generator = Estimation.of(decoded), np.random.default_rng(11)
-    labels = np.repeat(np.arange(10), 2 * ROWS)
-    shares = np.bincount(labels, minlength=10) / len(labels)
-    hits = {"histogram": [], "mean": [], "quantiles": []}
-    for _ in range(250):
-        drawn = labels if target == "rows" else generator.choice(labels, len(labels))
-        shape = (len(drawn), 2) if mechanism == "laplace" else len(drawn)
-        words = generator.integers(0, 2**64, shape, np.uint64)
-        private = pa.array(randomizer.apply_words(drawn, words))
-        listed = getattr(decoded.tables[0], "values", decoded.tables[0])
-        outputs = output_indices(Path("x"), "y", listed, private)
-        counts = of_one_table("all", *np.unique(outputs, return_counts=True))
-        (group,) = estimation([counts], target)
-        h, mean = group.histogram, group.mean
-        hits["histogram"].append((h.low <= shares) & (shares <= h.high))
-        hits["mean"].append(mean.low[0] <= labels.mean() <= mean.high[0])
-        true = [int(np.searchsorted(shares.cumsum(), q)) for q in SHARES]
-        found = [
-            q.interval[0] <= y <= q.interval[1] for q, y in zip(group.quantiles, true, strict=True)
-        ]
-        hits["quantiles"].append(found)
-    assert 0.92 <= np.mean(hits["mean"]) <= 0.985
-    assert 0.93 <= np.mean(hits["histogram"]) <= 0.97
-    assert min(np.mean(hits["histogram"], axis=0)) >= 0.9
-    assert min(np.mean(hits["quantiles"], axis=0)) >= 0.93
 
 
 def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):

@@ -51,39 +51,6 @@ def test_estimates_are_right_on_average_and_intervals_cover(two, target, sizes):
     assert 0.92 <= share_hits / DRAWS <= 0.985
 
 
-def test_totals_of_rows_are_sums_and_samples_of_a_population_are_weighted_by_their_noise(two):
-    generator = np.random.default_rng(1)
-    sizes = 5_000, 1_000
-    estimation = Estimation.of(*(one.artifact for one in two), tables=[0, 1])
-    strata = {
-        table: one.outputs(one.labels(SHARES[0], size, "rows", generator), generator)
-        for table, (one, size) in enumerate(zip(two, sizes, strict=True))
-    }
-    for target in ("rows", "population"):
-        both, *alone = estimation(
-            [
-                GroupCounts((), strata),
-                *(GroupCounts((table,), {table: part}) for table, part in strata.items()),
-            ],
-            target,
-        )
-        values = np.array([found.histogram.value for found in alone])
-        if target == "rows":
-            weights = np.array(sizes)[:, None]
-        else:
-            # The variance under uniform labels, from its definition: no noisy label decides it.
-            weights = []
-            for table, size in enumerate(sizes):
-                g = estimation.estimators[table].estimators["histogram", None].of_output
-                p = two[table].table.mean(axis=0)[:, None]
-                weights.append(size / ((p * g**2).sum(axis=0) - (p * g).sum(axis=0) ** 2))
-        expected = (weights * values).sum(axis=0) / np.sum(weights, axis=0)
-        assert both.histogram.value == pytest.approx(expected)
-        errors = [found.mean.error[0] for found in alone]
-        if target == "population":  # combining gains
-            assert both.mean.error[0] < min(errors)
-
-
 RARER = RESPONSE.replace("3.0", "1.5")
 UNBIASED = RESPONSE.replace("randomized_response", "optimal_unbiased")
 

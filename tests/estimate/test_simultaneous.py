@@ -3,34 +3,10 @@
 import numpy as np
 import pytest
 from labeldp_learn.estimation import SHARES, Estimation, GroupCounts
-from labeldp_learn.estimators import LinearEstimators
 from labeldp_learn.intervals import Confidence
-from labeldp_learn.inversion import project_to_simplex
-from scipy.stats import binom
 
-from tests.estimate.drawing import Drawn, shares_of
+from tests.estimate.drawing import Drawn
 from tests.estimate.test_command import artifact, labeldp, private  # noqa: F401  # a fixture
-from tests.estimate.test_intervals import hits_in, randomized_response
-
-
-@pytest.mark.parametrize("target", ["rows", "population"])
-@pytest.mark.parametrize(("k", "epsilon", "n", "together"), [(10, 1, 40, 16), (53, 6, 64, 500)])
-def test_no_count_misses_more_than_its_part(k, epsilon, n, together, target):
-    inverse, confidence = randomized_response(k, epsilon), Confidence(together)
-    a, b = inverse.table[0, :2]
-    estimator, seen = LinearEstimators.shares(inverse), np.arange(n + 1)
-    ends = []
-    for hits in seen:
-        group = shares_of(hits_in(n, hits, k))
-        near = project_to_simplex(estimator.estimate(group))
-        ends.append(estimator(group, target, near, confidence))
-    low, high = (np.array([getattr(found, end)[0] for found in ends]) for end in ("low", "high"))
-    for labels in range(n + 1):
-        law = binom.pmf(seen, n, b + labels / n * (a - b))
-        if target == "rows":
-            law = np.convolve(binom.pmf(seen, labels, a), binom.pmf(seen, n - labels, b))[: n + 1]
-        missed = law[(labels / n < low) | (high < labels / n)].sum()
-        assert missed <= confidence.miss * 1.001
 
 
 @pytest.mark.parametrize("target", ["rows", "population"])

@@ -4,11 +4,9 @@ import hashlib
 import json
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -181,31 +179,6 @@ def test_groups_are_the_values_of_a_column(files, tmp_path, values, names, endin
     assert "\x1b" not in shown and ('""' in shown) == ("" in names)
 
 
-@pytest.mark.parametrize("categories", ['["1", "0"]', "[1, 0]"], ids=["text", "integers"])
-def test_categories_of_digits_are_labels_in_every_format(tmp_path, categories):
-    """Text was refused as no outputs; in CSV, labels were probabilities of the second label."""
-    spec = BINARY.replace('["no", "yes"]', categories).replace(
-        '"no"', categories[1:-1].split(",")[0]
-    )
-    (tmp_path / "a.onnx").write_bytes(compile_text(spec).model)
-    text, places = categories.startswith('["'), np.random.default_rng(0).integers(0, 2, ROWS)
-    true = [str(y) if text else int(y) for y in places]
-    private = Randomizer.load(tmp_path / "a.onnx")(true)
-    models = {"right": true, "chance": np.where(places, 0.2, 0.8)}
-    table = pa.table({"y": private, **models})
-    pq.write_table(table, tmp_path / "x.parquet")
-    pa_csv.write_csv(table, tmp_path / "x.csv")
-    found = []
-    for ending in ("parquet", "csv"):
-        path = tmp_path / f"x.{ending}"
-        given = (tmp_path / "a.onnx", path, path, "--metric", "accuracy", "--json")
-        for model in models:
-            done = labeldp(*given, "--model", model)
-            assert done.exit_code == 0, done.output
-            found += json.loads(done.stdout)["measured"]
-    assert found[:2] == found[2:] and min(m["high"] for m in found) > 1 - 1e-9
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("rule", ["person", "public nulls"])
 def test_rows_without_a_private_label_are_left_out(tmp_path, kind, rule):
@@ -254,25 +227,3 @@ def test_one_row_with_most_of_the_variance_is_named(files, tmp_path):
         largest = [m["largest"] for m in found if m["metric"] == "squared error"]
         assert (max(largest) > 0.5) == warned and (min(largest) < 0.1)
         assert all(m["largest"] is None for m in found if m["metric"] == "absolute error")
-
-
-def test_groups_with_empty_cells_are_those_of_randomize(tmp_path):
-    """An empty cell of CSV made all rows text: no group was found, or the column was refused."""
-    artifact = Path(__file__).parents[1] / "golden/groups/real.onnx"
-    generator = np.random.default_rng(0)
-    age, code = generator.uniform(0, 90, ROWS).round(), generator.choice([7, -2, 3], ROWS)
-    hole = pa.array(np.arange(ROWS) % 100 == 0)
-    groups = {"age": pa.array(age), "code": pa.array(code)}
-    groups = {name: pc.if_else(hole, None, column) for name, column in groups.items()}
-    true = 1.5 * generator.integers(0, 7, ROWS)
-    private = Randomizer.load(artifact)(true, columns=groups)
-    table = pa.table({"y": private, "m": true, **groups})
-    pq.write_table(table, tmp_path / "x.parquet")
-    pa_csv.write_csv(table, tmp_path / "x.csv")
-    found = []
-    for ending in ("parquet", "csv"):
-        path = tmp_path / f"x.{ending}"
-        done = labeldp(artifact, path, path, "--model", "m", "--metric", "Poisson loss", "--json")
-        assert done.exit_code == 0, done.output
-        found.append(json.loads(done.stdout)["measured"])
-    assert found[0] == found[1]

@@ -24,19 +24,19 @@ from labeldp_compile.tabular import csv_file
 from runtime.tests.label_containers import CONTAINERS, NUMBERS, TEXTS, UNDECLARED, Container
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec
-from tests.fuzz.artifact_cases import FILES, original
 from tests.fuzz.guard import FoundError, labeldp
 
 _CODES = spec(
     values=[-20, 2**53, 2**53 + 1, 2**63 - 1], weights=[4, 3, 2, 1], mechanism="randomized_response"
 )
+FILES = sorted((Path(__file__).parents[2] / "tests/golden/plain").glob("*.onnx"))
 MOST_ROWS = 40
 
 
 @cache
 def artifact(index: int) -> bytes:
     """One of tests/golden, or one with codes that float64 does not tell apart."""
-    return original(index) if index < len(FILES) else compile_text(_CODES).model
+    return FILES[index].read_bytes() if index < len(FILES) else compile_text(_CODES).model
 
 
 @cache

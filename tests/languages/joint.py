@@ -11,11 +11,10 @@ import numpy as np
 import onnx
 from labeldp_verify import check_bytes
 from labeldp_verify.decode import read_form, read_model, read_sets
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from labeldp_verify.forms.domain import missing_label
 from labeldp_verify.graph.self_test import row_of
 
-from runtime.tests.helpers import restated, with_metadata
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.specs import spec as stated
 from tests.languages.cases import DRAWS, EDGES, TINY_WORD, as_hex, as_text, bits, words_of
@@ -57,10 +56,6 @@ SPECS = {
 }
 # At this ε the private label tells the label, but for a chance below 1e-14.
 TOLD = spec([PRICE, CODE, COUNT], "sum", 40, "randomized_response")
-# Grids whose points lie half-way between doubles, far from each other, or cancel to nearly 0.
-GRIDS = [(-1.1, 0.7, 5), (0.1, 0.7, 4), (-(2.0**-30), 1.0, 7), (-1.0, 1.0 + 2.0**-52, 9)]
-GRIDS += [(-1.7e308, 1.0e291, 3), (1e-300, 1.0, 9), (-3e-308, 3.3e-308, 5), (-2.5, 2.5, 11)]
-GRIDS += [(-1e-300, 1e-300 * (1 + 2.0**-52), 3), (5e-324, 2.0**60, 17)]
 
 
 @cache
@@ -86,12 +81,10 @@ def add_joint(plan):
             _add_same_words(plan, f"{name}{', nulls' if lacking else ''}", text, seed, lacking)
     for name in ("sets", "sets of all kinds", "large ε"):
         _add_members(plan, name)
-    _add_grids(plan)
     _add_told(plan)
     _add_javascript(plan)
     _add_fresh_words(plan)
     _add_wrong_columns(plan)
-    _add_refusals(plan)
 
 
 _PLAIN = {"int64": int, "float64": float, "string": str}
@@ -205,24 +198,6 @@ def _none(label):
     return [*none, good[:-1], [*good, good[-1]], []]
 
 
-def _add_grids(plan):
-    """Every point of a grid, of a file that says that all labels are in one set."""
-    small = model(spec([PRICE, COUNT], "zero_one", 0.5, "subset_selection"))
-    for low, high, points in GRIDS:
-
-        def change(c, low=low, high=high, points=points):
-            c["label"]["domain"]["columns"][0].update(min=low, max=high, points=points)
-            digits = -(-3 * points // 4)
-            c["sets"]["blocks"] = [f"{2 ** (3 * points) - 1:0{digits}x}"]
-            c["outputs"] = 1
-
-        data = restated(small, "labeldp.certificate", change)
-        grid = [float(point) for point in RealDomain(low, high, points).labels()]
-        expected = [list(itertools.product(grid, range(3)))]
-        case = {"type": "columns", "outputs": "int64", "members": ["0"]}
-        plan.add(f"combinations: a grid from {low} to {high}", data, expected, **case)
-
-
 def _add_told(plan):
     """Fresh words through several chunks, where private labels are the labels."""
     data = model(TOLD)
@@ -272,12 +247,6 @@ def _add_javascript(plan):
     case = {"type": "javascript", "batches": batches, "words": as_hex(words[:2])}
     expected = [_answers(data, columns, words[:2])] * len(batches)
     plan.add("joint: containers", data, expected, **case)
-    case = {"type": "javascript", "outputs": "javascript"}
-    large = model(SPECS["large ε"])
-    private = "[[-1.1, 7n, 2], [-1.1, 7, 2n], [-1.1, '7', 2], [-1.1, 7, NaN], 7, null, 'x', {}]"
-    texts = ["number -1.1", "bigint 7", "number 2"]
-    expected = [[texts], [texts], *[None] * 6]
-    plan.add("combinations: in JavaScript", large, expected, members=private, **case)
 
 
 def _object(texts):
@@ -328,50 +297,3 @@ def _add_wrong_columns(plan):
         add(array, "TypeError: expected an array of labels", labels, model(TOLD), "javascript")
     good = {TEXT: text, VALUE: numbers}
     add("and groups", "takes no groups", good, options="{groups: [1, 2]}")
-
-
-def _domain(certificate):
-    return certificate["label"]["domain"]
-
-
-def _add_refusals(plan):
-    """Columns that are not the graph's, sets of other labels, vectors that it does not answer."""
-    two, sets, plain = (*map(model, list(SPECS.values())[::3]), compile_text(INTEGER_SPEC).model)
-    assert sets is model(SPECS["sets"])
-    changes = {
-        "null for names": lambda c: c.update(joint=None),
-        "a name too few": lambda c: c["joint"]["columns"].pop(),
-        "a name twice": lambda c: c["joint"]["columns"][0].update(name=VALUE),
-        "a name that is none": lambda c: c["joint"]["columns"][0].update(name=7),
-        "a domain too few": lambda c: _domain(c)["columns"].pop(),
-        "one domain": lambda c: c["label"].update(domain=_domain(c)["columns"][0]),
-        "another kind": lambda c: _domain(c).update(kind="Joint"),
-    }
-    for name, change in changes.items():
-        for data in (two, sets):
-            forged = restated(data, "labeldp.certificate", change)
-            plan.add(f"refused: {len(plan.cases)}, {name}", forged, "certificate is damaged")
-    joint = {"columns": [{"name": "x"}, {"name": "y"}]}
-    forged = restated(plain, "labeldp.certificate", lambda c: c.update(joint=joint))
-    plan.add("refused: columns of one label", forged, "certificate is damaged")
-    for name, change in {
-        "a digit too few": lambda c: c["sets"].update(blocks=["01"] * c["outputs"]),
-        "a label too many": lambda c: _domain(c)["columns"][1].update(max=5),
-        "a bit too many": lambda c: c["sets"].update(blocks=["fff"] * c["outputs"]),
-        "a range of too many": lambda c: _domain(c)["columns"][1].update(min=-(2**53), max=2**53),
-        "other categories": lambda c: _domain(c)["columns"][0].update(values=["no", 7]),
-        "no sets": lambda c: c.pop("sets"),
-    }.items():
-        forged = restated(sets, "labeldp.certificate", change)
-        plan.add(f"refused: sets of combinations, {name}", forged, "certificate is damaged")
-    for name, change in {
-        "a column too few": lambda v: [row.pop() for row in v["labels"]],
-        "columns exchanged": lambda v: [row.reverse() for row in v["labels"]],
-        "a row too few": lambda v: v["outputs"].pop(),
-        "another output": lambda v: v["outputs"][5].__setitem__(0, "x"),
-        "nothing": lambda v: v.clear(),
-    }.items():
-        failing = restated(two, "labeldp.self_test", change)
-        plan.add(f"refused: vectors of columns, {name}", failing, "gives wrong results")
-    newer = with_metadata(two, "labeldp.format_version", "2.3")
-    plan.add("refused: columns of a newer format", newer, "2.3.*upgrade")

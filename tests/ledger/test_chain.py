@@ -3,7 +3,6 @@
 import pytest
 
 from labeldp_compile.ledger.entries import next_entry
-from labeldp_compile.tabular.formats import columns_of
 from tests.ledger.conftest import BOTH_STORES
 
 
@@ -135,26 +134,6 @@ def test_a_prior_that_nobody_paid_is_not_recalled(used, change):
     result = verify(used)
     assert result.exit_code == 1 and "prior for which no earlier entry spent ε" in result.stderr
     assert used.compile().exit_code == 1
-
-
-@BOTH_STORES
-@pytest.mark.parametrize("answer", [None, {}, {"rows": 1, "weights": []}, {"weights": ["a"]}])
-def test_an_answer_that_is_no_prior(used, answer):
-    append(used, "prior", **{**used.entries()[3].facts, "answer": answer})
-    assert used.compile().exit_code == verify(used).exit_code == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "columns"),
-    [
-        ("a", {"a"}),
-        ('["a","b"]', {'["a","b"]', "a", "b"}),
-        ("7", {"7"}),
-        ("[" * 10**5, {"[" * 10**5}),
-    ],
-)
-def test_which_columns_a_key_of_the_ledger_may_name(key, columns):
-    assert columns_of(key) == columns
 
 
 @BOTH_STORES

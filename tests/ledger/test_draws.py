@@ -16,7 +16,6 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import read_contents, read_entries
 from labeldp_compile.ledger.draw_account import Draw, DrawAccount
 from labeldp_compile.ledger.entries import BrokenChainError, next_entry
-from labeldp_compile.ledger.store import open_store
 from labeldp_compile.ledger.totals import DataSet, Totals, add_up, drawn_labels
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.ledger.conftest import BOTH_STORES
@@ -173,13 +172,6 @@ def test_a_person_pays_for_every_artifact_once():
     assert Totals.of(priors, drawn["shop"]) == Totals(Fraction(5, 4), Fraction(121, 4))
     priors.of_labels = Fraction(1, 4)
     assert Totals.of(priors, drawn["shop"]).person is None
-
-
-def test_more_rows_of_an_output_are_booked_and_the_largest_counts(shop):
-    account = DrawAccount(open_store(shop.ledger), draw())
-    assert account.book(10) is not None and account.book(10) is None and account.book(4) is None
-    assert account.book(12) is not None
-    assert read_contents(shop.ledger).drawn["shop"].rows == 12
 
 
 @BOTH_STORES

@@ -1,12 +1,10 @@
 """What the role of a compiler tries with SQL of its own, on a ledger in PostgreSQL."""
 
-import json
 from fractions import Fraction
 
 import pytest
 
 from labeldp_compile.ledger.entries import next_entry
-from labeldp_compile.ledger.postgres.functions import FOLLOW, REFUSE
 from labeldp_compile.ledger.totals import data_sets
 from tests.ledger.postgres import PASSWORD
 from tests.ledger.test_postgres import COMPILER, contents, sql, verify
@@ -147,10 +145,6 @@ def test_settings_and_temporary_things_of_the_session_decide_nothing(attacked, r
         assert refused(attacked, role, entry, before=[setting]) == state, entry.body
 
 
-def test_no_literal_of_the_functions_depends_on_a_setting():
-    assert "\\" not in FOLLOW + REFUSE
-
-
 def test_a_row_of_an_unknown_kind_is_refused(attacked, role):
     for kind in ("group_spend", "Spend", "spend ", "", "key\n"):
         assert refused(attacked, role, next_entry(attacked.entries(), kind, {})) == "23514"
@@ -164,32 +158,6 @@ def test_a_row_of_an_unknown_kind_is_refused(attacked, role):
             INSERT.format(schema=attacked.schema), values(next_entry(attacked.entries(), "x", {}))
         )
     connection.close()
-
-
-def test_show_survives_a_row_of_an_unknown_kind_that_the_owner_wrote(attacked, role):
-    attacked.force(next_entry(attacked.entries(), "free\x1b[2J", {"time": "\x1b[31m"}))
-    shown = attacked.run("ledger", "show", attacked.ledger)
-    assert shown.exit_code == 0 and "\x1b" not in shown.output
-    assert "visits           1    0.1   0.9" in shown.stdout
-    assert "entry 4 has a kind that this labeldp does not know" in shown.stdout
-    facts = json.loads(attacked.run("ledger", "show", attacked.ledger, "--json").stdout)
-    assert [problem["entry"] for problem in facts["problems"]] == [4]
-    assert facts["data_sets"]["visits"]["spent"] == 0.1 and len(facts["entries"]) == 5
-    head = attacked.run("ledger", "head", attacked.ledger)
-    assert head.exit_code == 0 and head.stdout.strip() == facts["head"]
-    # It could be a spend: nothing is spent beside it, and verify says so.
-    assert verify(attacked).exit_code == 2
-    assert attacked.compile("other", last="9").exit_code == 2
-    sql(attacked, "DELETE FROM entries WHERE number = 4")
-    # Only the owner sets the triggers again, with the next entry.
-    owners = attacked.named
-    url = attacked.server.url(attacked.schema, user=role, password="")
-    attacked.named = attacked.name_server(url)
-    result = attacked.compile("other", last="9")
-    assert result.exit_code == 2 and "the owner of its tables sets them again" in result.stderr
-    attacked.named = owners
-    assert attacked.compile("other", last="9").exit_code == 0
-    assert verify(attacked).exit_code == 0 and "ok     file" in verify(attacked).stdout
 
 
 WRONG_SPENDS = [
@@ -320,16 +288,6 @@ def test_a_body_that_is_no_object_is_refused(attacked, role, body):
         assert refused(attacked, role, entry)[:2] in ("22", "23", "54")
 
 
-def test_a_repeated_key_is_refused(attacked, role):
-    """JSON readers differ in which of the two counts."""
-    from labeldp_compile.ledger import entries as module
-
-    last = attacked.entries()[-1]
-    body = spend(attacked.entries()).body.replace('"epsilon":', '"epsilon":"0","epsilon":', 1)
-    entry = module.Entry(4, "spend", body, last.hash, module._hash(4, "spend", body, last.hash))
-    assert refused(attacked, role, entry) == "23514"
-
-
 def test_a_hash_that_is_not_the_rows_is_refused(attacked, role):
     from dataclasses import replace
 
@@ -390,20 +348,6 @@ def test_an_old_snapshot_does_not_hide_what_was_spent(attacked, role, level):
     assert attacked.entries() == now and verify(attacked).exit_code == 0
 
 
-def test_copying_rows_in_is_no_way_round(attacked, role):
-    import psycopg
-
-    entry = budget(attacked.entries())
-    connection = attacked.server.connect(role)
-    into = connection.cursor().copy(f"COPY {attacked.schema}.entries FROM STDIN")
-    with (
-        pytest.raises(psycopg.errors.InsufficientPrivilege, match="only the owner"),
-        into as copy,
-    ):
-        copy.write_row((*values(entry), "t"))
-    connection.close()
-
-
 OBJECTS = [
     "CREATE TRIGGER t BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()",
     "CREATE RULE r AS ON INSERT TO entries DO INSTEAD NOTHING",
@@ -441,37 +385,6 @@ def test_the_role_makes_nothing_in_the_ledger(attacked, role, statement):
     assert verify(attacked).exit_code == 0 and "ok     file" in verify(attacked).stdout
 
 
-def test_a_function_that_runs_as_its_maker_gives_no_more_rights(attacked, role):
-    """SECURITY DEFINER and views: of the role itself, for there is none of the owner's."""
-    sql(attacked, f"CREATE SCHEMA {role} AUTHORIZATION {role}")
-    insert = f"INSERT INTO {attacked.schema}.entries SELECT * FROM {role}.rows"
-    sql(
-        attacked,
-        f"CREATE TABLE {role}.rows (LIKE {attacked.schema}.entries)",
-        f"CREATE FUNCTION {role}.pay() RETURNS void LANGUAGE sql SECURITY DEFINER AS $${insert}$$",
-        f"CREATE VIEW {role}.v AS SELECT * FROM {attacked.schema}.entries",
-        user=role,
-    )
-    entry = budget(attacked.entries())
-    row = ", ".join(f"'{value}'" for value in values(entry))
-    sql(attacked, f"INSERT INTO {role}.rows VALUES ({row}, 't')", user=role)
-    import psycopg
-
-    for statement in (f"SELECT {role}.pay()", f"INSERT INTO {role}.v VALUES ({row}, 't')"):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only the owner"):
-            sql(attacked, statement, user=role)
-    # The functions of the ledger, on a table of the role's: they write nothing.
-    sql(
-        attacked,
-        f"CREATE TRIGGER t BEFORE INSERT ON {role}.rows FOR EACH ROW "
-        f"EXECUTE FUNCTION {attacked.schema}.follow()",
-        f"INSERT INTO {role}.rows VALUES ({row}, 't')",
-        user=role,
-    )
-    assert len(attacked.entries()) == 4 and verify(attacked).exit_code == 0
-    sql(attacked, f"DROP SCHEMA {role} CASCADE")
-
-
 @pytest.mark.parametrize(
     ("grant_of", "message"),
     [
@@ -499,21 +412,3 @@ def test_a_schema_that_somebody_else_made_first_is_not_taken(bench):
     assert result.exit_code == 2 and f"belongs to the role '{squatter}'" in result.stderr
     sql(bench, f"ALTER SCHEMA {bench.schema} OWNER TO owner")
     assert bench.run("ledger", "init", bench.ledger).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "ALTER FUNCTION follow() RESET ALL",
-        "ALTER FUNCTION follow() SET search_path = pg_temp, pg_catalog",
-        "ALTER FUNCTION refuse() SECURITY DEFINER",
-        "ALTER TABLE entries DROP CONSTRAINT entries_kind",
-        "ALTER FUNCTION follow() OWNER TO {role}",
-    ],
-)
-def test_guards_that_were_weakened_are_set_by_the_next_entry(attacked, role, change):
-    sql(attacked, f"GRANT CREATE ON SCHEMA {attacked.schema} TO {role}")
-    sql(attacked, change.format(role=role))
-    assert "note   file" in verify(attacked).stdout
-    assert attacked.compile("other", last="9").exit_code == 0
-    assert "ok     file" in verify(attacked).stdout

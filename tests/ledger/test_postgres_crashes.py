@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
@@ -155,21 +154,3 @@ def attempt(path):
     except InputError as error:
         return error.exit_code
     return 0
-
-
-@pytest.mark.parametrize("seconds", [0.02, 0.15])
-def test_a_server_that_is_killed_among_many_compiles(paying, seconds):
-    response = {"mechanism": "randomized_response"}
-    specs = [paying.spec(f"to{last}", last=str(last), **response) for last in range(3, 9)]
-    with ThreadPoolExecutor(len(specs)) as pool:
-        attempts = [pool.submit(attempt, path) for path in specs]
-        threading.Event().wait(seconds)
-        paying.server.kill()
-        paying.server.start()
-        codes = [each.result() for each in attempts]
-    assert set(codes) <= {0, 2} and whole(paying)
-    # Who was told that it paid has its prior, and the others have paid nothing.
-    assert kinds(paying).count("spend") == kinds(paying).count("prior") == codes.count(0)
-    assert [attempt(path) for path in specs] == [0] * 6
-    assert kinds(paying).count("spend") == kinds(paying).count("prior") == 6
-    assert spent(paying) == Fraction(6, 10) and whole(paying)

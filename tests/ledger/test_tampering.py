@@ -1,16 +1,10 @@
 """What was done to a ledger is found, or cannot be done by mistake."""
 
-import hashlib
 import sqlite3
 import stat
 import struct
 
 import pytest
-from labeldp_runtime.whole_file import partial_of
-from labeldp_verify.graph import canonical_json
-
-from labeldp_compile.ledger import sqlite_store
-from labeldp_compile.ledger.entries import START
 
 
 def verify(bench, *flags):
@@ -91,14 +85,6 @@ def test_the_file_refuses_what_a_ledger_never_does(used, recursive, triggers):
         assert contents(used) == before, statement
     assert verify(used).exit_code == 0
     assert "it refuses to change, delete, replace or skip an entry" in verify(used).stdout
-
-
-def test_who_only_reads_a_ledger_without_triggers_does_not_write(used):
-    set_triggers(used, "")
-    before = used.ledger.read_bytes()
-    assert "note   file" in verify(used).stdout
-    assert used.run("ledger", "show", used.ledger).exit_code == 0
-    assert used.ledger.read_bytes() == before
 
 
 def test_a_trigger_that_was_made_to_do_nothing_is_replaced(used):
@@ -206,15 +192,6 @@ def test_other_tables_in_place_of_a_ledgers(used, script):
         assert result.exit_code == 1 and "its tables are not those of a ledger" in result.stderr
 
 
-def test_a_beginning_that_is_nested_too_deeply(used):
-    body = "[" * 200_000
-    digest = hashlib.sha256(canonical_json([0, "ledger", body, START]).encode()).hexdigest()
-    used.tamper(f"UPDATE entries SET body = '{body}', hash = '{digest}' WHERE number = 0")
-    used.tamper("DELETE FROM entries WHERE number > 0")
-    result = verify(used)
-    assert result.exit_code == 1 and "an entry that labeldp does not write" in result.stderr
-
-
 def test_a_second_name_is_refused(used):
     (used.folder / "second").hardlink_to(used.ledger)
     result = used.compile("other", last="9")
@@ -222,20 +199,3 @@ def test_a_second_name_is_refused(used):
     (used.folder / "second").unlink()
     (used.folder / "link").symlink_to(used.ledger)  # the same file under the same name
     assert used.run("ledger", "verify", used.folder / "link").exit_code == 0
-
-
-def test_a_run_that_was_killed_between_its_two_names(used):
-    """Creating a ledger gives the unfinished file a second name, and then removes the first."""
-    partial_of(used.ledger).hardlink_to(used.ledger)
-    result = verify(used)
-    assert result.exit_code == 2 and f"remove its second name, {partial_of(used.ledger)}" in (
-        result.stderr
-    )
-    partial_of(used.ledger).unlink()
-    assert verify(used).exit_code == 0
-
-
-def test_a_ledger_that_was_deleted_is_not_made_anew(bench, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "_require_private", lambda path: None)
-    assert bench.run("ledger", "show", bench.ledger).exit_code == 2
-    assert not bench.ledger.exists()

@@ -5,11 +5,10 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.forms.exact_numbers import exp_lower
-from scipy.optimize import linprog
 
 from labeldp_compile.mechanisms.randomized_response import best_k, dual_of_zero_one
 from labeldp_compile.rounding.randomized_response import rr_top_k
@@ -49,34 +48,6 @@ def test_best_k_is_the_argmax_of_algorithm_2(weights, epsilon):
     scores = ranked / (e + np.arange(len(weights)))
     assert scores[k - 1] >= scores.max() * (1 - 1e-12)
     assert all(scores[: k - 1] < scores[k - 1] * (1 + 1e-12))
-
-
-@settings(deadline=None, max_examples=60)
-@given(weights_lists, epsilons)
-def test_theorem_3_against_the_linear_program(weights, epsilon):
-    k, e = len(weights), exp(epsilon)
-    prior = np.array(weights) / sum(weights)
-    m = best_k(weights, epsilon)
-    kept = e / (e + m - 1) * np.sort(prior)[::-1][:m].sum()
-    assert kept == pytest.approx(least_change(prior, e, k), abs=1e-9)
-
-
-def least_change(prior, e, k):
-    """The largest Σ p_y·q(y | y) over all ε-DP matrices q, by HiGHS."""
-    cost = np.zeros((k, k))  # q[label, output]
-    np.fill_diagonal(cost, -prior)
-    sums = np.kron(np.eye(k), np.ones(k))
-    bounds = []
-    for output in range(k):
-        for y in range(k):
-            for z in range(k):
-                if y != z:
-                    row = np.zeros((k, k))
-                    row[y, output], row[z, output] = 1.0, -e
-                    bounds.append(row.ravel())
-    result = linprog(cost.ravel(), np.array(bounds), np.zeros(len(bounds)), sums, np.ones(k))
-    assert result.success
-    return -result.fun
 
 
 @given(weights_lists, epsilons)

@@ -1,18 +1,14 @@
 """Subset selection: sets of labels in whole counts, their noise, and the bound on all others."""
 
-import math
 import os
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_verify import check_bytes
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.analysis.share_noise import least_share_noise, set_weights, share_noise
 from labeldp_verify.forms import CategoricalDomain, ClassSets, IntegerDomain
 from labeldp_verify.forms.exact_numbers import exp_lower
-from scipy.optimize import linprog
 
 from labeldp_compile import InputError
 from labeldp_compile.mechanisms.mechanism import Problem
@@ -22,7 +18,6 @@ from labeldp_compile.mechanisms.subset_selection import (
     subset_selection,
 )
 from tests.fixtures.compiled import compile_text, sets_spec
-from verifier.tests.files import all_words, run
 
 MECHANISM = SubsetSelection(kind="subset_selection")
 EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(2)]
@@ -54,35 +49,6 @@ def designs():
     return list(found.values())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("k", "epsilon"), designs())
-def test_every_word_gives_the_certified_counts(k, epsilon):
-    """From the definition: all words of all labels in the running graph, at a small B."""
-    _, full = solve(k, epsilon)
-    finer = math.ceil(1 / epsilon).bit_length() - 1  # levels lie nearer to each other
-    bits = max(full.outputs.bit_length() + 3 + finer, 9)
-    artifact = compile_text(text_of(k, float(epsilon)), word_bits=bits)
-    assert check_bytes(artifact.model).ok
-    words, r = all_words(bits), artifact.randomizer
-    tables = []
-    for y in range(k):
-        tables.append(Counter(run(artifact.model, np.array([f"class {y}"] * len(words)), words)))
-        assert sum(tables[-1].values()) == 2**bits
-    worst = max(
-        Fraction(max(column), min(column))
-        for column in ([table[value] for table in tables] for value in r.values)
-    )
-    assert 1 < worst <= exp_lower(epsilon)
-    if r.form == "window":
-        assert r.values == tuple(f"class {i}" for i in range(k))
-        return
-    for o in r.values:  # e^ε times as often for the labels inside, up to rounding
-        column = [table[o] for table in tables]
-        inside = {y for y, count in enumerate(column) if count > min(column)}
-        assert inside == set(r.sets.members(o)) and 0 < len(inside) < k
-        assert {column[y] for y in inside} == {max(column)}
-
-
 @pytest.mark.parametrize("k", [2, 3, 7, 10, 31, 57, 100])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), *EPSILONS, Fraction(6)])
 def test_the_noise_is_that_of_the_estimate_and_no_less_than_the_bound(k, epsilon):
@@ -97,44 +63,6 @@ def test_the_noise_is_that_of_the_estimate_and_no_less_than_the_bound(k, epsilon
     best_inverse = np.linalg.inv(table / table.mean(axis=0) @ table.T)
     assert float(least) <= np.trace(best_inverse) - 1 + 1e-9 * float(least)
     assert np.trace(best_inverse) - 1 <= float(noise) * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [2, 3, 4, 5])
-def test_no_random_mechanism_has_less_noise(k):
-    """The bound against optimisation: columns of any kind, reweighted towards the best."""
-    generator = np.random.default_rng(k)
-    for epsilon in (0.2, 1.0, 2.5):
-        bound, tried = float(least_share_noise(k, Fraction(np.exp(epsilon)))), 0
-        for _ in range(60):
-            columns = _random_columns(generator, k, np.exp(epsilon))
-            table = _with_rows_of_one(columns, generator)
-            if table is None:
-                continue
-            information = table / table.mean(axis=0) @ table.T
-            assert np.trace(np.linalg.inv(information)) - 1 >= bound * (1 - 1e-9)
-            tried += 1
-        assert tried > 20
-
-
-def _random_columns(generator, k, ratio):
-    """[k, m] columns within a factor of ``ratio``; many of them on its ends."""
-    m = int(generator.integers(k, 4 * k + 2))
-    inside = generator.random((k, m)) ** generator.choice([0.2, 1, 5])
-    columns = ratio ** np.where(generator.random((k, m)) < 0.7, np.rint(inside), inside)
-    every = np.arange(2**k)[:, None] >> np.arange(k) & 1
-    return np.hstack([columns, ratio ** every.T.astype(float)])
-
-
-def _with_rows_of_one(columns, generator):
-    """Columns scaled so that rows sum to 1: a mixture of vertices of a linear program."""
-    found = np.zeros(columns.shape[1])
-    for _ in range(4):
-        cost = generator.random(columns.shape[1]) + 0.1
-        found = found + linprog(cost, A_eq=columns, b_eq=np.ones(len(columns))).x / 4
-    table = (columns * found)[:, found > 1e-12]
-    information = table / table.mean(axis=0) @ table.T
-    return table if np.linalg.eigvalsh(information).min() > 1e-6 else None
 
 
 def test_the_loss_is_that_of_a_label_drawn_from_the_set():

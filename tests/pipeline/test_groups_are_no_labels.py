@@ -116,15 +116,6 @@ def _same(folder):
     return "t.parquet", "t.parquet"
 
 
-def _dotted(folder):
-    (folder / "sub").mkdir()
-    return "t.parquet", "sub/../t.parquet"
-
-
-def _absolute(folder):
-    return "t.parquet", folder / "t.parquet"
-
-
 def _symlink(folder):
     (folder / "teams.parquet").symlink_to("t.parquet")
     return "t.parquet", "teams.parquet"
@@ -135,11 +126,6 @@ def _hard_link(folder):
     return "t.parquet", "teams.parquet"
 
 
-def _data_is_the_link(folder):
-    (folder / "link.parquet").symlink_to("t.parquet")
-    return "link.parquet", "t.parquet"
-
-
 def _part(folder):
     (folder / "parts").mkdir()
     shutil.copy(folder / "t.parquet", folder / "parts" / "0.parquet")
@@ -147,16 +133,7 @@ def _part(folder):
     return "parts", "parts/1.parquet"
 
 
-def _link_to_a_part(folder):
-    _part(folder)
-    (folder / "teams.parquet").symlink_to("parts/0.parquet")
-    return "parts", "teams.parquet"
-
-
-ALIASES = [
-    *(_same, _dotted, _absolute, _symlink, _hard_link, _data_is_the_link),
-    *(_part, _link_to_a_part),
-]
+ALIASES = [_same, _symlink, _hard_link, _part]
 
 
 @pytest.mark.parametrize("alias", ALIASES)

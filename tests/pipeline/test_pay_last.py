@@ -211,23 +211,6 @@ def test_a_disk_that_is_full_when_a_file_is_synced_replaces_nothing(place, suffi
     assert after == before
 
 
-def test_if_the_folder_cannot_be_synced_all_files_are_those_of_the_new_spec(ledgered):
-    """A new certificate beside an earlier artifact would be a false description of it."""
-    assert ledgered.compile().exit_code == 0
-    ledgered.write_spec("{kind: exponential}")
-    sync = os.fsync
-
-    def broken(handle):
-        if os.path.samestat(ledgered.out.stat(), os.fstat(handle)):
-            raise OSError(errno.EIO, "Input/output error")
-        sync(handle)
-
-    with ledgered.fault((os, "fsync", broken)):
-        result = ledgered.compile("--overwrite")
-    assert result.exit_code == 2 and "visits.onnx: is there and complete" in result.stderr
-    assert ledgered.compile("--check").exit_code == 0
-
-
 KILLED = """
 import os, signal, sys
 from labeldp_compile.build import pipeline

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms import IntegerDomain, RealDomain
 
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import estimate_prior
@@ -61,29 +61,6 @@ def test_real_labels_are_rounded_at_random_like_the_artifact_does(tmp_path):
     counts = counts_of(tmp_path, RealDomain(0.0, 1.0, 2, "unbiased"), values)
     assert sum(counts) == 20000
     assert abs(counts[1] - 6000) < 7 * math.sqrt(20000 * 0.21)
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_categories_and_unknown_ones(tmp_path, suffix):
-    values = pa.array(["a", "c", "c", "007", "", None])
-    assert counts_of(tmp_path, CategoricalDomain(("a", "007", "c"), "c"), values, suffix) == [
-        1,
-        1,
-        4,
-    ]
-    numbers = pa.array([7, -1, 7, 2**62])
-    assert counts_of(tmp_path, CategoricalDomain((-1, 7), -1), numbers, suffix) == [2, 2]
-
-
-def test_dictionaries_booleans_and_decimals(tmp_path):
-    text = pa.array(["a", "b", "a", None, "z"]).dictionary_encode()
-    assert counts_of(tmp_path, CategoricalDomain(("a", "b"), "b"), text) == [2, 3]
-    assert counts_of(tmp_path, IntegerDomain(0, 1), pa.array([True, False, None])) == [2, 1]
-    decimals = pa.array([1, 2, None], pa.decimal128(10, 2))
-    assert counts_of(tmp_path, IntegerDomain(0, 2), decimals) == [1, 1, 1]
-    big = pa.array([2**64 - 1, 1], pa.uint64())
-    assert counts_of(tmp_path, IntegerDomain(0, 2), big) == [0, 1, 1]
-    assert counts_of(tmp_path, IntegerDomain(0, 2), pa.nulls(3)) == [3, 0, 0]
 
 
 def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):

@@ -21,7 +21,6 @@ from labeldp_compile.prior.weights import shrunk_weights
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_disagreements
 from tests.cli.test_cli import labeldp
-from tests.fixtures.prior_loss import Study
 
 SPEC = """version: 1
 name: progress
@@ -37,10 +36,6 @@ prior:
   data: labels.parquet
 mechanism: {kind: auto}
 """
-PEAKED = np.random.default_rng(5).geometric(0.3, 1000) - 1  # few of many labels are common
-BUMPS = np.concatenate(
-    [np.random.default_rng(6).normal(m, s, 500) for m, s in ((12, 4), (45, 8))]
-).round()
 
 
 @pytest.fixture
@@ -153,19 +148,6 @@ def test_a_ledger_is_not_asked_where_nothing_is_spent(place):
     result = labeldp("compile", "spec.yaml", "-o", "build")
     assert result.exit_code == 0, result.output
     assert not (place / "no.ledger").exists()
-
-
-@pytest.mark.parametrize("goal", ["training", "labels"])
-@pytest.mark.parametrize("rows", [300, 1000])
-@pytest.mark.parametrize("table", ["peaked", "bumps"])
-def test_it_is_not_much_worse_than_the_better_of_the_two(table, rows, goal):
-    """``benchmarks/split.py`` does the same with real tables; seeded."""
-    labels = PEAKED if table == "peaked" else BUMPS
-    order = np.random.default_rng(0).permutation(len(labels))[:rows]
-    counts = np.bincount(labels[order].clip(0, 63).astype(int), minlength=64)
-    study = Study(counts, goal, "1")
-    better = min(study.mean_loss(plan, 4) for plan in (study.plan("paper"), study.uniform()))
-    assert study.mean_loss(study.plan("auto"), 4) <= 1.05 * better
 
 
 @settings(deadline=None, derandomize=True, max_examples=80)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.proofs.second_verifier import compile_theory
+from tests.proofs.theory import compile_theory
 
 
 def _require(program):
@@ -26,9 +26,3 @@ def theory(coqc, tmp_path_factory):
     folder = tmp_path_factory.mktemp("theory")
     assert not any(compile_theory(folder))
     return folder
-
-
-@pytest.fixture(scope="session")
-def ocaml(coqc):
-    _require("ocamlfind")
-    _require("ocamlopt")

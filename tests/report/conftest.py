@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from labeldp_compile.page import pictures
+from labeldp_compile.page.pictures import inline_svg
 from labeldp_compile.report.page import examine, report_page
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.specs import spec
@@ -15,6 +15,7 @@ REAL_SPEC = spec(
     domain="{kind: real, min: 0.5, max: 3.0, points: 11}",
     mechanism="{kind: laplace, lattice: 0.05}",
 )
+DRAWN = "labeldp_compile.report.page.inline_svg"
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "$\\frac{1}{0}$",
@@ -73,20 +74,18 @@ def pages(found):
     @cache
     def page(name):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pictures, "_svg", _DRAWN)
+            patch.setattr(DRAWN, inline_svg)
             return report_page(found[name])
 
     return page
 
 
-_DRAWN = pictures._svg
-
-
 @pytest.fixture(autouse=True)
-def words_alone(no_pictures):
-    """But in ``pages``."""
+def words_alone(monkeypatch):
+    """Drawing takes most of the time of a page, and most tests read only its words."""
+    monkeypatch.setattr(DRAWN, lambda *_: "<svg></svg>")
 
 
 @pytest.fixture
 def with_pictures(words_alone, monkeypatch):
-    monkeypatch.setattr(pictures, "_svg", _DRAWN)
+    monkeypatch.setattr(DRAWN, inline_svg)

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import os
 import re
 from dataclasses import fields
 from decimal import Decimal
@@ -139,13 +138,6 @@ def test_an_approval_beside_the_file_is_shown_and_checked(made, key):
         "report", made / "file.onnx", "-o", made / "no.html", "--approver", made / f"{other}.pub"
     )
     assert done.exit_code == 2 and not (made / "no.html").exists()
-
-
-def test_a_pipe_beside_the_file_is_not_waited_for(made):
-    os.mkfifo(approval_path(made / "file.onnx"))
-    done = labeldp("report", made / "file.onnx", "-o", made / "no.html")
-    assert done.exit_code == 2 and "is no ordinary file" in done.stderr
-    assert not (made / "no.html").exists()
 
 
 def test_an_approval_is_of_one_file_and_cannot_be_altered(made):

@@ -9,7 +9,7 @@ import pytest
 from labeldp_verify.analysis.probabilities import equally_likely, row, value
 
 from labeldp_compile.page.document import rounded_up
-from labeldp_compile.report.facts import heat_map, label_facts
+from labeldp_compile.report.facts import heat_map
 from labeldp_compile.report.page import report_page
 from labeldp_compile.report.plots import posteriors
 from tests.report.conftest import SPECS
@@ -47,17 +47,6 @@ def test_fields_are_those_of_the_certificate(found, pages, name):
             Fraction(text) == Fraction(wanted) if isinstance(wanted, str) else float(text) == wanted
         )
         assert same, field
-
-
-def test_the_table_of_labels_is_that_of_the_integers(found, pages):
-    decoded = found["clipped"].decoded
-    page = Reader(pages("clipped"))
-    shown = [cells for section, cells in page.rows if section == "moments" and cells]
-    facts = label_facts(decoded.domain, decoded.randomizer, range(decoded.domain.size))
-    assert len(shown) == len(facts) == 10
-    for cells, label in zip(shown, facts, strict=True):
-        wanted = [label.label, label.mean, label.bias, label.deviation, label.unchanged]
-        assert [float(cell) for cell in cells] == wanted
 
 
 @pytest.mark.parametrize("name", list(SPECS))

@@ -10,7 +10,6 @@ from jinja2 import ChoiceLoader, DictLoader
 from labeldp_verify.printable import printable
 
 from labeldp_compile.page import document
-from labeldp_compile.page.document import DARK, LIGHT
 from tests.cli.test_cli import labeldp
 from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader
@@ -133,20 +132,6 @@ def test_a_file_that_does_not_verify(files, tmp_path):
 
 
 TEXT = ("ink", "soft", "accent", "mark", "good", "mind", "bad")
-GROUNDS = ("page", "panel", "alarm", "amber", "best")
-MARKS = ("ink", "soft", "accent", "mark")
-
-
-@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
-def test_contrast_is_accessible(scheme):
-    assert set(LIGHT) == set(DARK) and len(set(LIGHT.values())) == len(LIGHT)
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
-    for text in TEXT:
-        for ground in GROUNDS:
-            assert contrast(scheme[text], scheme[ground]) >= 4.5, (text, ground)
-    for mark in MARKS:
-        assert contrast(scheme[mark], scheme["page"]) >= 3, mark
 
 
 def contrast(one, other):

@@ -203,20 +203,6 @@ def test_wrong_requests_have_one_error(keyed, case):
     assert reason in answer.json()["error"]
 
 
-def test_a_query_that_would_be_ignored_is_an_error(keyed):
-    body = {"columns": {column(): [1]}, "ids": [1]}
-    assert keyed.post(url(), json=body).status_code == 200
-    table = stream(**{column(): [1], "id": [1]})
-    for answer in (
-        keyed.post(url() + "?version=7", json=body),
-        keyed.post(url() + "?id=ids", json=body),
-        keyed.post(url() + "?id=id&Version=7", content=table, headers=STREAM),
-        keyed.post(url() + "?id=id&version=1&version=2", content=table, headers=STREAM),
-    ):
-        assert answer.status_code == 400
-        assert "query" in answer.json()["error"]
-
-
 def test_a_request_of_two_lengths_is_refused(keyed):
     content = json.dumps({"columns": {column(): [1]}, "ids": [1]}).encode()
     lengths = {"content-length": str(len(content)), "transfer-encoding": "chunked"}

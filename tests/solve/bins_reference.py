@@ -1,4 +1,4 @@
-"""What RR-on-Bins must equal: its definition, brute force, the LP over all mechanisms."""
+"""What RR-on-Bins must equal: its definition and brute force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 from scipy.special import kl_div
 
 LOSSES = ("squared", "absolute", "poisson")
@@ -76,30 +75,6 @@ def check_solution(solution, labels, prior, epsilon, loss):
     apart = unavoidable(loss, labels, prior)
     assert solution.loss == pytest.approx(honest + apart, rel=1e-9, abs=1e-12 * abs(apart))
     return honest
-
-
-def best_of_all_mechanisms(outputs, labels, prior, epsilon, loss):
-    """Least loss from zero of any ε-DP mechanism with these outputs (the LP of Theorem 8)."""
-    k, m = labels.size, outputs.size
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loss_at = from_zero(loss, outputs[None, :], labels[:, None])
-    possible = np.isfinite(np.where(prior[:, None] > 0, loss_at, 0.0)).all(axis=0)
-    loss_at, m = loss_at[:, possible], possible.sum()
-    cost = (prior / prior.sum())[:, None] * np.where(prior[:, None] > 0, loss_at, 0.0)
-    # Variables: M[y, v], then the floor t[v] with t <= M <= e^ε t.
-    each, floor = np.eye(k * m), np.tile(np.eye(m), (k, 1))
-    scale = cost.max()
-    found = linprog(
-        np.append(cost.ravel() / scale, np.zeros(m)),
-        A_ub=np.block([[-each, floor], [each, -np.exp(epsilon) * floor]]),
-        b_ub=np.zeros(2 * k * m),
-        A_eq=np.hstack([np.kron(np.eye(k), np.ones(m)), np.zeros((k, m))]),
-        b_eq=np.ones(k),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    assert found.status == 0
-    return found.fun * scale
 
 
 def priors(size):

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp_compile.solve import rr_on_bins
-from labeldp_compile.solve.rr_on_bins import Cuts, WeightedRuns, solve_rr_on_bins
-from tests.solve.bins_reference import LOSSES, check_solution, loss_of, repeatable
+from labeldp_compile.solve.rr_on_bins import Cuts, WeightedRuns
+from tests.solve.bins_reference import repeatable
 
 
 def many_labels(shape, size):
@@ -22,22 +21,6 @@ def many_labels(shape, size):
     else:
         prior = 0.97 ** np.arange(size) + 1e-9
     return labels, prior
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0, 11.0, 30.0])
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("shape", ["noisy", "sparse", "tail"])
-def test_pruning_loses_nothing(limit, shape, loss, epsilon):
-    labels, prior = many_labels(shape, 1200)
-    limit(rr_on_bins, "_DIRECT", 10**9)
-    full = solve_rr_on_bins(labels, prior, epsilon, loss)
-    limit(rr_on_bins, "_DIRECT", 40)
-    pruned = solve_rr_on_bins(labels, prior, epsilon, loss)
-    honest = check_solution(pruned, labels, prior, epsilon, loss)
-    expected = loss_of(full.starts, full.values, labels, prior, epsilon, loss)
-    assert honest == pytest.approx(expected, rel=1e-11)
-    assert pruned.starts.size == full.starts.size
 
 
 @settings(repeatable, max_examples=60)

@@ -99,30 +99,6 @@ def test_row_groups_have_a_number_of_rows_or_of_bytes(tmp_path, cut):
     assert max(found) < 4_000 and kept(output)
 
 
-def test_more_entries_of_dictionaries_than_their_indices_can_count(tmp_path):
-    """Those of all row groups together; entries that no row has go, and the others are sorted."""
-    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    parts = [
-        pa.table(
-            {
-                "y": [1] * 100,
-                "word": pa.DictionaryArray.from_arrays(
-                    pa.array(range(100), pa.int8()), [f"{group}-{i}" for i in range(110)]
-                ),
-            }
-        )
-        for group in range(3)
-    ]
-    with pq.ParquetWriter(source, parts[0].schema) as writer:
-        for part in reversed(parts):
-            writer.write_table(part)
-    rewritten(source, output)
-    word = pq.read_table(output)["word"]
-    assert word.to_pylist() == [f"{group}-{i}" for group in (2, 1, 0) for i in range(100)]
-    (chunk,) = word.chunks
-    assert chunk.dictionary.to_pylist() == sorted(word.to_pylist())
-
-
 def test_pandas_finds_its_index_and_the_type_of_the_private_column(tmp_path):
     source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
     frame = pd.DataFrame(
@@ -175,6 +151,7 @@ def peak(source, output, batches):
     return max(seen) - before
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
     """A file of which all that was read is kept would take 80 MB more for 4 million rows more; what
     waits between the threads differs by 15 MB from run to run."""

@@ -6,12 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import matrix
-from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain, RealDomain, TableRandomizer
+from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain, TableRandomizer
 from scipy.stats import binom
 
-from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import file_of
 
@@ -102,16 +100,6 @@ def convolved(first, second):
     return np.maximum(product, 0)
 
 
-@pytest.mark.parametrize("mechanism", ["optimal_unbiased", "laplace", "staircase", "debiased_rr"])
-def test_the_margin_of_an_ordinary_file_is_near_that_of_the_normal_distribution(mechanism):
-    model = compile_text(INTEGER_SPEC.replace("rr_on_bins", mechanism)).model
-    use = check_bytes(model).verified().only.usefulness
-    for rows, times in ((1_000, 1.5), (20_000, 1.45), (10**6, 1.1), (10**9, 1.005)):
-        normal = NORMAL * np.sqrt(use.noise.most / rows)
-        assert normal < use.margin(rows) <= times * normal
-        assert use.margin_under_prior(rows) <= use.margin(rows)
-
-
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
 def test_noise_that_is_added_has_the_moments_and_the_tail_that_are_taken(mechanism):
     model = compile_text(INTEGER_SPEC.replace("rr_on_bins", mechanism)).model
@@ -128,20 +116,3 @@ def test_noise_that_is_added_has_the_moments_and_the_tail_that_are_taken(mechani
             for sign in (-1, 1):
                 grown = np.log1p(probabilities @ np.expm1(sign * rate * noise))
                 assert grown <= psi * (1 + 1e-6) + 1e-12
-
-
-def test_labels_between_the_points_of_a_grid_have_the_noise_of_their_rounding():
-    """Half way between two points: the variance of both rows and a quarter of step²."""
-    domain = RealDomain(0.0, 1.0, 3, "unbiased")
-    numbers = randomized_response([-0.25, 0.5, 1.25], range(3), Fraction(6))
-    report = check_bytes(file_of(domain, numbers, Fraction(7)))
-    assert report.ok, report.checks[-1]
-    table = matrix(numbers, range(3))
-    values = np.array([-0.25, 0.5, 1.25])
-    use = report.artifact.only.usefulness
-    for share in np.linspace(0, 1, 21):
-        mixed = (1 - share) * table[0] + share * table[1]
-        away = (mixed @ (values - share * 0.5) ** 2) ** 0.5
-        assert use.distance.least <= away <= use.distance.most * (1 + 1e-12)
-    spread = [float(v) for v in analyse(numbers).variances()]
-    assert use.deviation.most >= (min(spread) + 0.25**2) ** 0.5

@@ -8,14 +8,13 @@ import pytest
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.claims import Declaration
-from labeldp_verify.decode.file import MAX_PAIRS, WindowFile
 from labeldp_verify.forms import (
     GroupedWindows,
     Groups,
     IntegerDomain,
     Integers,
 )
-from labeldp_verify.graph import BucketGrid, write_model
+from labeldp_verify.graph import write_model
 from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT
 
 from labeldp_compile.build.certificate import build_certificate
@@ -181,18 +180,3 @@ def test_checking_many_groups_has_a_budget_before_it_begins():
     assert check_bytes(model).ok
     with pytest.raises(TooLargeError, match="2,404 labels of 601 groups"):
         check_bytes(model, budget=Budget(0.25, 2 * 10**9))
-
-
-@pytest.mark.parametrize("count", [3, 600])
-def test_every_table_is_run_at_its_own_thresholds(count):
-    windows = tuple(some_windows(20 + i % 3)[i % 4] for i in range(count + 1))
-    groups = Groups.of(tuple(range(count)))
-    grouped = GroupedWindows(groups, windows)
-    form = WindowFile(grouped, BucketGrid(0, 0), windows, groups)
-    rows, words = form.critical_words()
-    assert len(rows) <= MAX_PAIRS
-    assert set((rows // 4).tolist()) == set(range(count + 1))
-    for table in (0, count // 2, count):
-        window = windows[table]
-        u = words[rows // 4 == table, 0] >> np.uint64(64 - window.word_bits)
-        assert {0, window.words - 1, window.base_total - 1} <= set(u.tolist())

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.grid_labels import row_means, strays
+from labeldp_verify.analysis.grid_labels import strays
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain
 from labeldp_verify.forms.joint import output_values
 
@@ -159,19 +159,6 @@ def test_a_bias_budget_holds_for_the_mixtures(budget):
     assert certificate["optimality"] is not None
     if "max" in budget:
         assert 0.049 < certificate["utility"]["largest_bias"] <= 0.05
-
-
-def test_row_means_undo_the_strays():
-    domain = DOMAINS[4]
-    targets = domain.labels()
-    means = row_means(domain, targets)
-    assert means != targets
-    found = strays(domain)
-    for j, target in enumerate(targets):
-        row, share = found.get(j, (j, 0))
-        assert abs(means[j] + share * (means[row] - means[j]) - target) < Fraction(1, 2**78)
-    exact = RealDomain(0.0, 1.0, 65, "unbiased")
-    assert row_means(exact, exact.labels()) == exact.labels()
 
 
 def test_a_file_that_takes_its_labels_to_reach_their_own_rows_fails():

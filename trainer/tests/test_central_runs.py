@@ -25,7 +25,7 @@ from trainer.tests.central_helpers import (
     write_tables,
 )
 from trainer.tests.command import refused
-from trainer.tests.trainer_helpers import INTEGERS, table, write_artifact
+from trainer.tests.trainer_helpers import table
 
 pytestmark = pytest.mark.slow
 
@@ -139,24 +139,6 @@ def test_users_are_the_units(tmp_path):
     assert statement["details"]["rows"] == 2 * (ROWS // 3)
     assert statement["details"]["sampling_rate"] == 30 / 40
     assert "all labels of one user, with at most 2 rows of each user" in statement["adjacency"]
-
-
-def test_group_privacy_of_randomizers(tmp_path):
-    """Which rows are left out is public; ε is L times that of a label."""
-    write_tables(tmp_path)
-    write_artifact(tmp_path, INTEGERS)
-    options = "user_column: user, max_examples_per_user: 2"
-    text = with_method(f"kind: privatized, artifact: numbers.onnx, {options}", REGRESSION)
-    statement = run(tmp_path, text).statement
-    assert statement.epsilon == 2 * 3.0
-    assert "with at most 2 rows of each user" in statement.adjacency
-    assert "80 of 120" in statement.paragraph()
-    assert "Starting another run randomizes again and spends ε = 6 again" in statement.paragraph()
-    with np.load(tmp_path / "run" / "kept.npz") as archive:
-        assert archive["private_labels"].shape == (80,)
-    text = text.replace("batch_size: 30", "batch_size: 81")
-    with pytest.raises(Exception, match="the 80 examples that remain"):
-        run(tmp_path, text, "other")
 
 
 def test_the_seed_is_not_the_key(tmp_path):

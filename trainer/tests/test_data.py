@@ -24,12 +24,6 @@ def error(directory, text=CONFIG):
     return str(caught.value).replace(str(directory), "")
 
 
-def with_column(directory, name, values):
-    rows = table(len(values), 0)
-    place = rows.schema.get_field_index(name)
-    pq.write_table(rows.set_column(place, name, pa.array(values)), directory / "train.parquet")
-
-
 def test_training_statistics_standardise_both_parts(tmp_path):
     write_tables(tmp_path)
     data = load(tmp_path)
@@ -64,13 +58,6 @@ def test_types_of_categories_may_differ(tmp_path, column):
     pq.write_table(train, tmp_path / "train.parquet")
     pq.write_table(test, tmp_path / "test.parquet")
     assert load(tmp_path).test.features["categorical"][:, 0].tolist() == [3, 1, 0]
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])
-def test_features_that_are_no_number(tmp_path, bad):
-    write_tables(tmp_path)
-    with_column(tmp_path, "a", [1.0, bad, 2.0])
-    assert "1 of 3 rows have no finite number in the feature 'a'" in error(tmp_path)
 
 
 def test_labels_without_a_class_are_not_quoted():

@@ -84,14 +84,6 @@ def test_the_calendar_is_that_of_python(calculated):
     np.testing.assert_array_equal(hour, np.array(of_day) / 3_600_000)
 
 
-def test_a_graph_keeps_a_missing_date():
-    given = np.array([np.nan, 0.5, np.nan, -1.0])
-    expected = date_numbers(given)
-    for found, wanted in zip(in_graph(given), expected, strict=True):
-        assert np.isnan(found).tolist() == [True, False, True, False]
-        np.testing.assert_array_equal(found, wanted)
-
-
 @pytest.mark.parametrize(
     ("kind", "unit"),
     [
@@ -158,22 +150,6 @@ def test_a_cell_that_is_no_date_is_refused_without_being_quoted(tmp_path, cell):
         "date and a time such as 2026-03-31T17:30:00Z; fill these in, drop the rows, or list the "
         "column under categorical"
     )
-
-
-@pytest.mark.parametrize(
-    ("column", "said"),
-    [
-        (pa.array([1, 2]), "the date column 'at' holds int64; expected dates, timestamps or text"),
-        (pa.array(["2024-01-01", "x"]), "1 of 2 rows have no date in the feature 'at'"),
-        (pa.array([2**62, 0], pa.timestamp("ms")), "1 of 2 rows have no date in the feature 'at'"),
-    ],
-)
-def test_columns_that_are_no_dates(tmp_path, column, said):
-    pq.write_table(table(2, 0).append_column("at", column), tmp_path / "train.parquet")
-    pq.write_table(with_dates(2), tmp_path / "test.parquet")
-    with pytest.raises(DataError) as caught:
-        load(tmp_path)
-    assert said in str(caught.value)
 
 
 def test_a_run_predicts_and_exports(tmp_path):

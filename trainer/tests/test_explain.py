@@ -2,7 +2,6 @@
 
 import shutil
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +13,10 @@ from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.effects import FILE, effects_of, read_effects
 from labeldp_trainer.interactions.stages import Learner, LearningTask
 from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.outcomes import explained_page as explain
 from labeldp_trainer.outcomes.explained import BAND, open_explained
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
-from labeldp_compile.errors import DataError
 from trainer.tests.command import labeldp
 from trainer.tests.noise import words_from
 from trainer.tests.staged_release.staged_helpers import own_noise
@@ -169,34 +166,6 @@ def test_names_from_files_stay_text(pages):
     assert not any(key.startswith("on") for _, attrs in found.elements for key in attrs)
     links = [attrs.get("href", attrs.get("xlink:href", "")) for _, attrs in found.elements]
     assert all(link.startswith(("#", "data:")) for link in links if link)
-
-
-def test_a_written_folder_is_replaced_when_asked_and_no_other(place, tmp_path, monkeypatch):
-    output = tmp_path / "o"
-    words = ("explain", place / "staged", "-o", output)
-    output.mkdir()
-    labeldp(*words)
-    assert "use --overwrite" in labeldp(*words, code=2)
-    (output / "pair-99.png").write_text("of another run")
-    labeldp(*words, "--overwrite")
-    assert not (output / "pair-99.png").exists() and (output / "index.html").exists()
-    before = (output / "index.html").read_bytes()
-    save = explain.Figure.savefig
-
-    def full_of_pictures(figure, to, **options):
-        if isinstance(to, Path):
-            raise OSError(28, "No space left on device")
-        return save(figure, to, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(explain.Figure, "savefig", full_of_pictures)
-        with pytest.raises(DataError, match="space"):
-            explain.write_explained(open_explained(place / "staged"), output)
-    assert (output / "index.html").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["o"]
-    (output / "mine.txt").write_text("mine")
-    assert "another output" in labeldp(*words, "--overwrite", code=2)
-    assert (output / "mine.txt").read_text() == "mine"
 
 
 def test_other_runs_are_refused(tmp_path):

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Randomizer
@@ -98,16 +97,6 @@ def test_every_label_is_randomized_by_the_table_of_its_row(tmp_path):
     )
     constant = json.loads((tmp_path / "run" / "result.json").read_text())["baselines"]["constant"]
     assert result.metrics["test_mse"] < 0.5 * constant["mse"]
-
-
-def test_text_files_have_the_same_groups(tmp_path):
-    """A cell of a CSV file is read as ``labeldp randomize`` reads it."""
-    artifact = prepared(tmp_path, BINS)
-    for part in ("train", "test"):
-        pa_csv.write_csv(pq.read_table(tmp_path / f"{part}.parquet"), tmp_path / f"{part}.csv")
-    base = CLOSED.replace("train.parquet", "train.csv").replace("test.parquet", "test.csv")
-    run(tmp_path, base=base)
-    assert kept(tmp_path)["table_of_row"].tolist() == expected_tables(artifact, rows(2_000, 0))
 
 
 def test_labels_that_are_private_already_are_debiased_by_the_same_tables(tmp_path):

@@ -1,7 +1,6 @@
 """Softmax models from sums: how much they are penalised, and how sure they are."""
 
 import numpy as np
-import pytest
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.canonical import CanonicalFit, unit_coordinates
@@ -99,26 +98,6 @@ def test_the_response_is_the_slope_of_the_solution():
         assert error < 0.02 * np.abs(slope).max()
 
 
-def true_scores(vectors):
-    weights = np.random.default_rng(6).normal(0, 1, (10, 8))
-    return vectors[:, :10] @ weights + np.array([0, 0, 0, 0, -1, -4, -4, -5])
-
-
-def with_rare_classes(n):
-    """Eight classes, of which three are rare, and 30 vectors of which 10 tell."""
-    random = np.random.default_rng(7)
-    vectors = random.standard_normal((n, 30)).astype(np.float32)
-    scores = true_scores(vectors) + random.gumbel(size=(n, 8))
-    return vectors, np.linspace(1, 0.1, 30), scores.argmax(axis=1)
-
-
-def one_in_twenty(n):
-    random = np.random.default_rng(9)
-    vectors = random.standard_normal((n, 12)).astype(np.float32)
-    scores = 1.5 * vectors[:, 0] - vectors[:, 1] - 4 + random.logistic(size=n)
-    return vectors, np.ones(12), (scores > 0).astype(np.int64)
-
-
 def measured(made, epsilon):
     """Log loss and accuracy of the softmax head and of ridge, on rows that did not train them."""
     vectors, spectrum, labels = made
@@ -137,29 +116,3 @@ def measured(made, epsilon):
         y = labels[half:]
         found.append((-logits[np.arange(len(y)), y].mean(), (logits.argmax(axis=1) == y).mean()))
     return found
-
-
-@pytest.mark.parametrize(
-    "make",
-    [one_in_twenty, pytest.param(with_rare_classes, marks=pytest.mark.slow)],
-)
-def test_a_softmax_is_no_worse_than_ridge_and_better_with_more_epsilon(make):
-    """The penalty is found from the release itself."""
-    made, losses = make(6000), []
-    for epsilon in (0.3, 2.0, 30.0):
-        (loss, accuracy), (ridge_loss, ridge_accuracy) = measured(made, epsilon)
-        assert accuracy > ridge_accuracy - 0.015
-        assert loss < ridge_loss + 0.03
-        losses.append(loss)
-    assert losses[0] > losses[1] > losses[2] - 0.01
-
-
-@pytest.mark.slow
-def test_without_noise_a_softmax_is_nearly_the_true_model():
-    vectors, spectrum, labels = with_rare_classes(12000)
-    train, coded = slice(6000), Coded.one_hot(labels[:6000].astype(np.int32), 8)
-    shares = np.bincount(labels[train]) / 6000
-    w, b = fitted_labels(vectors[train], spectrum, coded, "softmax", shares=shares)
-    found, best = (vectors[6000:] @ w + b).astype(float), true_scores(vectors[6000:])
-    losses = [logsumexp(own, axis=1) - own[np.arange(6000), labels[6000:]] for own in (found, best)]
-    assert losses[0].mean() < losses[1].mean() + 0.04

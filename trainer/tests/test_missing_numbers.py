@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-import onnxruntime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,12 +10,9 @@ from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.data import Task, load_data
 from labeldp_trainer.data.features import EncoderFile
-from labeldp_trainer.data.table import read_table
-from labeldp_trainer.export.onnx.graph import FLOAT, ModelGraph
-from labeldp_trainer.export.onnx.write import _encoded, _feeds
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models.build import numbers as numbers_of
-from labeldp_trainer.outcomes.predict import Trained, predict_file
+from labeldp_trainer.outcomes.predict import Trained
 from labeldp_trainer.run import RunFolder
 
 NAN, INF = float("nan"), float("inf")
@@ -127,39 +123,3 @@ def trained(loaded, data):
     run = RunFolder(loaded.directory)
     encoder = EncoderFile.model_validate(stated_encoder(data.encoder))
     return Trained(run, loaded, encoder.features, Loss("squared", Task()), None, _Takes(), {})
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_rows_to_predict_may_have_gaps(takes, tmp_path, suffix):
-    loaded, data = load(tmp_path, suffix)
-    found, path = trained(loaded, data), tmp_path / f"new.{suffix}"
-    if suffix == "csv":
-        path.write_text("n,m,c,at\n1.5,0,never seen,\n,0,u,2024-03-01\n", encoding="utf-8")
-    else:
-        rows = {"n": [1.5, None], "m": [0, 0], "c": ["never seen", "u"]}
-        pq.write_table(pa.table(rows | {"at": ["", "2024-03-01"]}), path)
-    assert predict_file(found, path, tmp_path / "out.npz") == 2
-    with np.load(tmp_path / "out.npz") as archive:
-        first, second = archive["prediction"].tolist()
-    assert first == 7 * len(DATE_FEATURES)
-    assert second == pytest.approx(7 + _standardised(data.encoder, 19783.0), abs=1e-4)
-
-
-def _standardised(encoder, day):
-    """The sum of what the model sees of a date in March 2024 at midnight, a Friday."""
-    values = [day, 2024, 3, 1, 5, 0]
-    return sum((v - c.mean) / c.deviation for v, c in zip(values, encoder.numeric[2:], strict=True))
-
-
-def test_an_exported_encoder_keeps_gaps(takes, tmp_path):
-    loaded, data = load(tmp_path)
-    graph = ModelGraph(["n", "m", "c", "at", "numeric"])
-    encoded = _encoded(graph, data.encoder)
-    graph.output("numeric", encoded["numeric"], FLOAT, [2 + len(DATE_FEATURES)])
-    session = onnxruntime.InferenceSession(
-        graph.to_bytes("encoder", {}), providers=["CPUExecutionProvider"]
-    )
-    read = read_table(tmp_path / "train.parquet", loaded.config.data, ())
-    (found,) = session.run(None, _feeds(data.encoder, read, 5))
-    np.testing.assert_array_equal(found, data.train.features["numeric"])
-    assert np.isnan(found).any()

@@ -15,7 +15,6 @@ from labeldp_trainer.evaluation import area_under_curve, constant_metrics
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
 from labeldp_trainer.outcomes.runs import Run
-from labeldp_trainer.outcomes.runs_table import runs_text
 
 from trainer.tests.command import labeldp
 from trainer.tests.trainer_helpers import (
@@ -125,20 +124,6 @@ def test_the_test_metric_comes_out_again(place, tmp_path):
         np.testing.assert_array_equal(archive["probabilities"], shares)
 
 
-def test_names_of_folders_are_features(place, tmp_path):
-    rows = table(20, 1)
-    alone = rows.set_column(rows.schema.get_field_index("c"), "c", pa.array(["u"] * 20))
-    pq.write_table(alone, tmp_path / "alone.parquet")
-    for name, part in (("c=u/a", rows), ("c=v/b", rows.slice(0, 0))):
-        path = tmp_path / "in" / f"{name}.parquet"
-        path.parent.mkdir(parents=True)
-        pq.write_table(part.drop_columns(["c"]), path)
-    for source, output in (("alone.parquet", "out.parquet"), ("in", "out")):
-        labeldp("predict", place / "runs" / "numbers", tmp_path / source, "-o", tmp_path / output)
-    expected, found = (pq.ParquetFile(tmp_path / f"out{n}.parquet").read() for n in ("", "/c=u/a"))
-    assert found.equals(expected.drop_columns(["c"]))
-
-
 def test_archives_and_images(tmp_path):
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (60, 5, 4, 1)).astype(np.uint8)
@@ -187,25 +172,6 @@ def test_tables_that_are_refused_leave_nothing(place, tmp_path, change, words):
     run, output = place / "runs" / "numbers", tmp_path / "o.parquet"
     assert words in labeldp("predict", run, tmp_path / "t.parquet", "-o", output, code=2)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
-
-
-def test_no_file_of_a_run_is_replaced(place, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(place / "runs" / "numbers", run)
-    source = tmp_path / "t.npz"
-    source.touch()
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    for words in (
-        (*EXPORT, run, "-o", run / "kept.npz"),
-        (*EXPORT, run, "-o", source, "--data", source),
-        ("predict", run, source, "-o", run / "params.npz"),
-        ("runs", tmp_path, "--html", run / "run.json"),
-    ):
-        assert "the input" in labeldp(*words, "--overwrite", code=2)
-    assert all(path.read_bytes() == data for path, data in before.items())
-    for _ in range(2):  # it is no file of the run
-        words = (*EXPORT, run, "-o", run / "model.onnx", "--data", place / "test.parquet")
-        labeldp(*words, "--overwrite", "--quiet")
 
 
 def damaged(place, tmp_path, name, change):
@@ -330,12 +296,6 @@ def run_of(**facts):
     return Run("r", "done", **known | facts)
 
 
-def test_runs_that_drew_noise_say_that_their_epsilon_adds_up():
-    words = "every run that draws noise spends it again"
-    assert words in runs_text([run_of(epsilon=1.0), run_of(epsilon=0.5)])[-1]
-    assert words not in runs_text([run_of(epsilon=1.0), run_of()])[-1]
-
-
 def test_a_model_from_python_is_not_rebuilt_from_the_config(place, tmp_path):
     class Doubled:
         def __init__(self, inner):
@@ -353,17 +313,3 @@ def test_a_model_from_python_is_not_rebuilt_from_the_config(place, tmp_path):
     words = ("predict", tmp_path / "doubled", place / "test.parquet", "-o", tmp_path / "o.csv")
     assert "was trained with a model from Python" in labeldp(*words, code=2)
     assert load_params(tmp_path / "doubled" / "params.npz", result.params)
-
-
-def test_the_page_asks_nobody_and_obeys_nothing(place, tmp_path):
-    evil = tmp_path / "runs" / "<script>alert(1)<\u202eimg src=x>"
-    shutil.copytree(place / "runs" / "private", evil)
-    page = tmp_path / "p.html"
-    said = labeldp("runs", tmp_path / "runs", "--html", page)
-    text = page.read_text(encoding="utf-8")
-    assert "\u202e" not in said + text
-    assert "<script" not in text and "&lt;script&gt;alert(1)" in text
-    assert "default-src 'none'" in text and "http://" not in text and "https://" not in text
-    assert "predict the majority" in text and "exists already" in labeldp(
-        "runs", tmp_path / "runs", "--html", page, code=2
-    )

@@ -20,7 +20,6 @@ from trainer.tests.trainer_helpers import (
     write_tables,
 )
 
-MLP = "{kind: mlp, hidden: [8], embedding: 2, offset: 4.5}"
 LATTICE = INTEGERS.replace("{kind: optimal_unbiased}", "{kind: laplace, lattice: 0.1}")
 
 
@@ -33,23 +32,6 @@ def doubted(directory, text):
     """No label decides an exit code, so the run is made, and says what is wrong."""
     said = labeldp("train", written(directory, text, "doubted"), "-o", directory / "run")
     assert "can hardly be private labels of" in said.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("spec", "model", "suffix"),
-    [(INTEGERS, MLP, "csv"), (LATTICE, "{kind: linear, offset: 4.5}", "parquet")],
-)
-def test_true_numbers_are_no_outputs(tmp_path, spec, model, suffix):
-    write_tables(tmp_path, 60)
-    artifact = write_artifact(tmp_path, spec)
-    # between two outputs, or two points of the lattice
-    strange = artifact.randomizer.values[0] + 0.125 if spec == INTEGERS else 0.05
-    private = table(60, 0).set_column(3, "y", pa.array(np.full(60, strange)))
-    pq.write_table(private, tmp_path / "train.parquet")
-    pa_csv.write_csv(private, tmp_path / "train.csv")
-    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y").replace(MLP, model)
-    text = text.replace("train.parquet", f"train.{suffix}")
-    doubted(tmp_path, text)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -77,19 +59,6 @@ def test_true_labels_beside_private_ones(tmp_path):
     text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
     text = text.replace("train.parquet", "both.parquet")
     assert "may hold true ones: the private ones are in 'z'" in refused(tmp_path, text)
-
-
-@pytest.mark.parametrize("spec", [INTEGERS, LATTICE])
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_what_randomize_writes_is_taken(tmp_path, suffix, spec):
-    write_tables(tmp_path, 300)
-    write_artifact(tmp_path, spec)
-    labeldp("randomize", tmp_path / "numbers.onnx", tmp_path / "train.parquet",
-            "-o", tmp_path / f"private.{suffix}")  # fmt: skip
-    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
-    text = text.replace("train.parquet", f"private.{suffix}").replace("epochs: 3", "epochs: 1")
-    result = train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
-    assert result.statement.epsilon == 3.0
 
 
 def test_labels_of_another_group(tmp_path):

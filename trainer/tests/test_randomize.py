@@ -17,9 +17,8 @@ from labeldp_trainer.randomize import (
 from labeldp_verify.analysis.probabilities import row
 from labeldp_verify.forms import exact_numbers as exp_bound
 from labeldp_verify.forms.exact_numbers import exp_lower
-from scipy.stats import chisquare
 
-from labeldp_compile.mechanisms.randomized_response import best_k, by_weight
+from labeldp_compile.mechanisms.randomized_response import best_k
 from labeldp_compile.rounding.randomized_response import rr_top_k
 from trainer.tests.noise import words_from
 
@@ -120,22 +119,6 @@ def test_the_best_k_is_that_of_the_compiler():
     assert RRWithRowPriors(6, exact(0.1)).choose_k(np.full((1, 6), 1 / 6)) == 6
 
 
-def test_sampled_with_secure_words():
-    """With one prior for all rows, answers follow the compiler's exact row."""
-    prior, n = np.array([0.05, 0.5, 0.3, 0.1, 0.05]), 200_000
-    randomizer, order = RRWithRowPriors(5, exact(1.0)), by_weight([5, 50, 30, 10, 5])
-    k = int(randomizer.choose_k(np.sort(prior)[None, ::-1])[0])
-    assert 1 < k < 5
-    compiled = rr_top_k(range(5), sorted(order[:k]), exact(1.0))
-    for label in (1, 4):
-        labels = np.full(n, label, np.int32)
-        answers = randomizer.randomize(labels, np.broadcast_to(prior, (n, 5)))
-        got = np.bincount(answers, minlength=5)
-        assert got.sum() == got[sorted(order[:k])].sum() == n
-        expected = np.array(row(compiled, label), float) / compiled.words * n
-        assert chisquare(got[sorted(order[:k])], expected).pvalue > NEVER
-
-
 def test_one_word_a_label_and_bad_priors_are_uniform(monkeypatch):
     drawn = []
 
@@ -190,17 +173,3 @@ def test_a_noisy_label_by_all_words(epsilon):
         ]
         largest = max(largest, Fraction(max(chances), min(chances)))
     assert 1 < largest <= exp_lower(exact(epsilon))
-
-
-def test_noisy_labels_with_secure_words(monkeypatch):
-    monkeypatch.setattr(randomize, "_CHUNK", 5000)
-    randomizer, n = NoisyOneHot(exact(2.0), 4), 40_000
-    labels = np.tile(np.arange(2, dtype=np.int32), n // 2)
-    noisy = randomizer.randomize(labels, 3)
-    assert noisy.shape == (n, 3)
-    weights = np.array(randomizer.weights, float) / 2**62
-    for entry in range(3):
-        for label in range(2):
-            got = np.bincount(noisy[labels == label, entry], minlength=5)
-            expected = weights[::-1] if entry == label else weights
-            assert chisquare(got, expected * len(noisy) / 2).pvalue > NEVER

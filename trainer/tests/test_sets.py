@@ -279,28 +279,6 @@ def test_refused_in_a_sentence_with_nothing_left(place, tmp_path, text, expected
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_weights_of_rare_classes_are_held_back(tmp_path):
-    """Noise is alike for every class: those that few labels have must not drown the others."""
-    k, random = 60, np.random.default_rng(0)
-    text = INTEGERS.replace("max: 11", f"max: {k - 1}").replace("1.5", "1")
-    write_artifact(tmp_path, text)
-    decoded = verified(tmp_path / "sets.onnx")
-    matrix, weights = PrivateRows.empty(decoded, 0).matrix, by_hand(decoded)
-    shares = np.arange(1, k + 1) ** -1.5
-    shares /= shares.sum()
-    y = random.choice(k, 5_000, p=shares)
-    vectors = random.normal(size=(len(y), 20)) + 0.6 * random.normal(size=(k, 20))[y]
-    vectors = ((vectors - vectors.mean(axis=0)) / vectors.std(axis=0)).astype(np.float32)
-    private = (matrix.cumsum(axis=1)[y] < random.random((len(y), 1))).sum(axis=1)
-    known = class_shares(rows_by_table(decoded, None, private)[0], range(k))
-    assert np.abs(known - shares).sum() < 0.7 < np.abs(np.full(k, 1 / k) - shares).sum()
-    targets, accuracy = Coded(private.astype(np.int32), weights), []
-    for given in (np.full(k, 1 / k), known):
-        w, b = fitted_labels(vectors, None, targets, "ridge", shares=given)
-        accuracy.append(((vectors @ w + b).argmax(axis=1) == y).mean())
-    assert min(accuracy) > 0.55
-
-
 def test_the_prior_of_a_column_has_its_scale():
     """A posterior mean m of a column has Hᵀ·noise⁻¹·(S − H·m) = m/(scale·prior)."""
     random = np.random.default_rng(0)

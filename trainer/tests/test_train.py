@@ -5,7 +5,6 @@ import json
 import jax
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -152,18 +151,6 @@ def test_early_stopping_keeps_the_best_and_stops(tmp_path):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
 
 
-@pytest.mark.parametrize(
-    ("model", "numeric", "categorical"), [("mlp", "[a]", "[]"), ("linear", "[]", "[c]")]
-)
-def test_columns_of_one_kind(tmp_path, model, numeric, categorical):
-    write_tables(tmp_path)
-    text = CONFIG.replace("[a, b]", numeric).replace("[c]", categorical)
-    text = text.replace("{kind: mlp, hidden: [8], embedding: 2, ", f"{{kind: {model}, ")
-    first = run(tmp_path, text)
-    second = run(tmp_path, text, resume=True)  # from the last checkpoint
-    jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
-
-
 def test_divergence_is_an_error_without_early_stopping(tmp_path):
     write_tables(tmp_path)
     text = CONFIG.replace("adam, learning_rate: 0.02", "sgd, learning_rate: 1e9")
@@ -172,16 +159,6 @@ def test_divergence_is_an_error_without_early_stopping(tmp_path):
     result = CliRunner().invoke(train_command, arguments)
     assert result.exit_code == 2
     assert "training diverged in epoch 1: lower optimizer.learning_rate" in result.stderr
-
-
-def test_a_loss_that_is_not_finite_is_null_in_the_result(tmp_path):
-    write_tables(tmp_path)
-    test = pq.read_table(tmp_path / "test.parquet")
-    far = pa.array(np.full(test.num_rows, 1e30))
-    pq.write_table(test.set_column(0, "a", far), tmp_path / "test.parquet")
-    result = run(tmp_path, CONFIG.replace("kind: mlp, hidden: [8], embedding: 2", "kind: linear"))
-    assert result.metrics["test_mse"] == np.inf
-    assert json.loads((tmp_path / "run" / "result.json").read_text())["test_mse"] is None
 
 
 @pytest.mark.parametrize(
@@ -210,22 +187,6 @@ def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
     write_artifact(tmp_path)
     write_config(tmp_path, text)
     assert expected in refused(tmp_path, text)
-
-
-def test_decimal_commas_are_warned_of(tmp_path):
-    """A label 51,62 is a missing one to a method that refuses no label."""
-    options = pa_csv.WriteOptions(delimiter=";")
-    pa_csv.write_csv(table(300, 0), tmp_path / "train.csv", options)
-    data = "data: {kind: table, train: train.csv, label: y, categorical: [c], delimiter: ';'}"
-    for loss, label in (("squared", "y"), ("cross_entropy", "colour")):
-        text = f"version: 1\nname: {loss}\n{data}\nloss: {loss}\nmethod: {{kind: none}}\n"
-        if loss == "cross_entropy":
-            text = text.replace("label: y", f"label: {label}, classes: [red, green, blue]")
-        write_config(tmp_path, text)
-        arguments = [str(tmp_path / "train.yaml"), "-o", str(tmp_path / loss)]
-        result = CliRunner().invoke(train_command, arguments)
-        assert result.exit_code == 0, result.output
-        assert ("51,62" in result.stderr) == (loss == "squared")
 
 
 def test_run_folders_are_not_overwritten(tmp_path):

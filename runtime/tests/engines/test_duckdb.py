@@ -3,10 +3,9 @@
 import warnings
 
 import duckdb
-import numpy as np
 import pytest
-from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWarning
-from labeldp_runtime.engines.duckdb import refuse_duplicates, register
+from labeldp_runtime import Key, Randomizer, ReplayWarning
+from labeldp_runtime.engines.duckdb import register
 
 from runtime.tests import joint_files as joint
 from runtime.tests.engines.helpers import RESPONSE, TEXT
@@ -102,37 +101,6 @@ def test_repeated_text_is_not_drawn_once_an_entry(connection, tmp_path):
     connection.execute(f"COPY (SELECT 'red' AS s FROM t) TO '{file}'")
     rows = connection.execute(f"SELECT w(s), count(*) FROM '{file}' GROUP BY 1").fetchall()
     assert len(rows) == 3 and sum(n for _, n in rows) == ROWS
-
-
-def test_with_a_key_every_query_gives_the_same_labels(keyed):
-    connection, randomizer = keyed
-    ids = np.arange(ROWS)
-    expected = randomizer(ids % 10, ids=ids)
-    got = connection.execute("SELECT k(y, i) FROM t ORDER BY i DESC").fetchnumpy()
-    assert np.array_equal(next(iter(got.values())), expected[::-1])
-    (same,) = one(
-        connection, "SELECT count(*) FILTER (a = b) FROM (SELECT k(y, i) a, k(y, i) b FROM t)"
-    )
-    assert same == ROWS
-    register(connection, "k1", randomizer, id_type="BIGINT", version=1)
-    (same,) = one(connection, "SELECT count(*) FILTER (k(y, i) = k1(y, i)) FROM t")
-    assert same < 0.3 * ROWS
-
-
-def test_repeated_and_null_ids_are_refused(keyed):
-    connection, _ = keyed
-    with pytest.raises(duckdb.InvalidInputException, match="DuplicateIdError"):
-        connection.execute("SELECT k(y, i % 100) FROM t").fetchall()
-    with pytest.raises(duckdb.InvalidInputException, match="an id is null"):
-        connection.execute("SELECT k(y, NULLIF(i, 77)) FROM t").fetchall()
-    table = connection.table("t")
-    refuse_duplicates(table, "i")
-    # Rows 0 and 20,000 never meet in one vector: only the look through all ids finds them.
-    far = connection.sql('SELECT i % 20000 AS "the ""id""" FROM t')
-    with pytest.raises(DuplicateIdError, match="2 rows have the same id"):
-        refuse_duplicates(far, 'the "id"')
-    with pytest.raises(IdError, match="an id is null"):
-        refuse_duplicates(connection.sql("SELECT NULLIF(i, 9) AS i FROM t"), "i")
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 from labeldp_runtime import (
-    DuplicateIdError,
     GroupError,
     Key,
     Randomizer,
@@ -104,38 +103,11 @@ def test_a_frame_that_a_query_uses_twice_is_drawn_once(engine):
     assert len(high) + len(low) == ROWS == counting.rows
 
 
-@ENGINES
-def test_ids_that_come_twice_are_found_in_the_whole_frame(engine):
-    twice = pl.concat([FRAME, FRAME.tail(1)])
-    with pytest.raises(DuplicateIdError, match="rows 29,999 and 30,000"):
-        randomize(twice, "y", KEYED, ids="id")
-    lazy = randomize(twice.lazy(), "y", KEYED, ids="id")
-    with pytest.raises(Exception, match="rows 29,999 and 30,000"):
-        lazy.collect(engine=engine)
-
-
 GROUP_TYPES = {"age": pl.Float64, "work": pl.String, "code": pl.Int64}
 GROUP_FRAME = pl.DataFrame(groups.ROWS, GROUP_TYPES, orient="row").with_columns(
     pl.int_range(pl.len()).alias("id"), (10 + pl.int_range(pl.len()) % 4).alias("y")
 )
 NAMED = Randomizer(groups.named())
-
-
-@WARNED
-@pytest.mark.parametrize(
-    ("dropped", "options", "message"),
-    [
-        (["work"], {}, "no group column 'work'"),
-        ([], {"group_columns": {"work": "job"}}, "no group column 'job'"),
-        ([], {"group_columns": {"wrok": "work"}}, "no group column 'wrok': its groups come from"),
-        ([], {"group_columns": {"code": "y"}}, "both the label and a group"),
-    ],
-)
-def test_what_gives_no_groups_is_refused_before_anything_is_drawn(dropped, options, message):
-    frame = GROUP_FRAME.drop(dropped)
-    for given in (frame, frame.lazy()):
-        with pytest.raises(GroupError, match=message):
-            randomize(given, "y", NAMED, **options)
 
 
 def test_the_artifacts_own_label_is_no_group_of_another():

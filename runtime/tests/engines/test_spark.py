@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from labeldp_runtime import (
     ArtifactError,
-    DuplicateIdError,
     EngineError,
-    GroupError,
     IdError,
     Key,
     KeyFileError,
@@ -61,21 +59,6 @@ def column(df, name="y"):
     return [row[name] for row in df.sort("id").collect()]
 
 
-def test_with_a_key_spark_gives_what_one_process_gives(randomize, labels, path, key):
-    private = randomize(labels, "y", path, key=key, id_column="id")
-    alone = Randomizer.load(path, key=key, context="y")
-    ids = np.arange(ROWS)
-    assert column(private) == alone(ids % 10, ids=ids).tolist()
-    assert column(private.repartition(3)) == column(private)
-    named = randomize(labels, "y", path, key=key, id_column="name", add_as="p", version=4)
-    other = Randomizer.load(path, key=key, context="p")
-    expected = other(ids % 10, ids=[f"row {i}" for i in ids], version=4)
-    assert column(named, "p") == expected.tolist() and column(named) == (ids % 10).tolist()
-    assert column(randomize(labels, "y", path, key=key, id_column="id", context="p")) != column(
-        private
-    )
-
-
 def more(i):
     return {"k": float(i)}, bytes([i]), None if i % 2 else f"é{i}", (i,)
 
@@ -109,12 +92,6 @@ def test_without_a_key_a_warning_says_that_each_action_spends_again(randomize, l
     assert caught[0].filename == __file__
     first, second = column(private), column(private)
     assert 0 < sum(a == b for a, b in zip(first, second, strict=True)) < ROWS / 2
-
-
-def test_with_a_key_nothing_is_warned_of(randomize, labels, path, key):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        randomize(labels, "y", path, key=key, id_column="id")
 
 
 @FRESH
@@ -182,43 +159,11 @@ def test_a_task_that_is_retried_draws_again_without_a_key(randomize, labels, tmp
     assert seen[0] != seen[1] and len(result) == ROWS
 
 
-@pytest.mark.parametrize("kind", ["double", "float", "decimal(38,10)", "boolean", "tinyint"])
-def test_every_numeric_type_holds_labels(randomize, spark, path, key, kind):
-    df = spark.range(12).selectExpr("id", f"CAST(NULLIF(id, 5) AS {kind}) AS y")
-    if kind in ("double", "float"):
-        df = df.unionAll(spark.sql("SELECT 12L, CAST('NaN' AS double)")).unionAll(
-            spark.sql("SELECT 13L, CAST('-Infinity' AS double)")
-        )
-    alone = Randomizer.load(path, key=key, context="y")
-    values = [None if v is None else float(v) for v in column(df)]
-    expected = alone(values, ids=range(len(values))).tolist()
-    assert column(randomize(df, "y", path, key=key, id_column="id")) == expected
-
-
 @pytest.mark.parametrize("kind", ["date", "string", "array<int>", "binary"])
 def test_unusable_label_columns_are_refused_before_anything_runs(randomize, spark, path, kind):
     df = spark.sql(f"SELECT CAST(NULL AS {kind}) AS y")
     with pytest.raises(LabelError, match="expected numbers as labels, got a column of"):
         randomize(df, "y", path)
-
-
-def test_duplicate_and_null_ids_are_refused_over_the_whole_frame(randomize, spark, path, key):
-    twice = spark.range(0, 50, 1, 2).unionAll(spark.range(49, 60)).selectExpr("id", "1 AS y")
-    with pytest.raises(DuplicateIdError, match="2 rows have the same id"):
-        randomize(twice, "y", path, key=key, id_column="id")
-    null = spark.range(50).selectExpr("NULLIF(id, 7) AS id", "1 AS y")
-    with pytest.raises(IdError, match="an id is null"):
-        randomize(null, "y", path, key=key, id_column="id")
-    # Without the look through all ids, those that meet in one batch still fail the job.
-    unchecked = randomize(
-        twice.coalesce(1), "y", path, key=key, id_column="id", check_duplicates=False
-    )
-    with pytest.raises(Exception, match="DuplicateIdError"):
-        unchecked.coalesce(1).collect()
-    for kind in ("double", "date", "decimal(20,0)", "boolean"):
-        odd = spark.sql(f"SELECT CAST(NULL AS {kind}) AS id, 1 AS y")
-        with pytest.raises(IdError, match="ids must be integers"):
-            randomize(odd, "y", path, key=key, id_column="id", check_duplicates=False)
 
 
 def test_a_stream_cannot_be_looked_through(randomize, spark, path, key):
@@ -324,18 +269,6 @@ def test_sparks_that_notice_are_not_refused_unless_they_are_told_not_to_look(spa
         refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "org.example.Remote"}))
 
 
-def test_a_spark_that_does_not_know_the_settings_is_refused(spark):
-    """The error is the one that real Sparks give for a setting without a value."""
-    from labeldp_runtime.engines.spark import refuse_without_rollback
-
-    class Unknowing(Engine):
-        def get(self, name, default=None):
-            return spark.conf.get("spark.labeldp.nobody.set.this") if default is None else default
-
-    with pytest.raises(EngineError, match=r"has no setting \S+\.enabled.* Use a key"):
-        refuse_without_rollback(Unknowing("4.2.0"))
-
-
 def test_the_refusal_is_made_by_randomize_and_spares_keys(spark, randomize, labels, path, key):
     setting = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
     spark.conf.set(setting, "false")
@@ -355,49 +288,6 @@ def by_group(spark, tmp_path):
     rows = [(i, 10 + i % 4, *row) for i, row in enumerate(groups.ROWS)]
     schema = "id bigint, y int, age double, work string, code bigint"
     return spark.createDataFrame(rows, schema).repartition(2)
-
-
-@FRESH
-def test_each_row_meets_the_table_of_its_group(randomize, by_group, tmp_path):
-    wanted = groups.tables(groups.ROWS)
-    assert column(randomize(by_group, "y", tmp_path / "named.onnx")) == wanted
-    renamed = by_group.withColumnsRenamed({"age": "a.b", "work": "age", "code": "z"}).selectExpr(
-        "*", "'red' AS `code.x`"
-    )
-    given = {"age": "a.b", "work": "age", "code": "z"}
-    added = randomize(renamed, "y", tmp_path / "named.onnx", group_columns=given, add_as="p")
-    assert column(added, "p") == wanted and added.columns == [*renamed.columns, "p"]
-
-
-@FRESH
-def test_groups_of_other_types_that_fit(randomize, by_group, tmp_path):
-    rows = by_group.where("code = -2 AND age BETWEEN 18 AND 64").selectExpr(
-        "id", "y", "CAST(age AS decimal(9, 3)) AS age", "work COLLATE UTF8_LCASE AS work",
-        "CAST(code AS tinyint) AS code",
-    )  # fmt: skip
-    private = randomize(rows, "y", tmp_path / "named.onnx", add_as="p").collect()
-    kept = [(float(row["age"]), row["work"], row["code"]) for row in private]
-    assert len(kept) == 2 * len(groups.WORKS)
-    assert [row["p"] for row in private] == groups.tables(kept)
-    nothing = by_group.selectExpr("id", "y", "NULL AS age", "NULL AS work", "NULL AS code")
-    private = randomize(nothing, "y", tmp_path / "named.onnx").distinct().collect()
-    assert {row["y"] for row in private} == {float(groups.OTHER)}
-
-
-@FRESH
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ("*, 'red' AS CODE", "and Spark ignores case: rename it or 'code'"),
-        ("age, work, 7.0 AS code", "'code': expected integers as groups, got .* decimal"),
-        ("date'2024-01-01' AS age, work, code", "'age': expected numbers as groups"),
-    ],
-)
-def test_what_gives_no_groups_is_refused_at_once(randomize, by_group, tmp_path, columns, message):
-    columns = columns if "*" in columns else f"id, y, {columns}"
-    df = by_group.selectExpr(*columns.split(", "))
-    with pytest.raises(GroupError, match=message):
-        randomize(df, "y", tmp_path / "named.onnx")
 
 
 @pytest.fixture
@@ -474,9 +364,3 @@ def test_what_are_no_label_columns_is_refused_at_once(
 ):
     with pytest.raises(LabelError, match=message):
         randomize(pairs[0], columns, tmp_path / f"{name}.onnx", **options)
-
-
-def test_several_columns_need_a_context(randomize, pairs, tmp_path, key):
-    df, names, path = pairs[0], ["converted", "value"], tmp_path / "text.onnx"
-    with pytest.raises(IdError, match="give context="):
-        randomize(df, names, path, key=key, id_column="id")

@@ -59,7 +59,6 @@ def test_the_key_can_come_from_a_function_that_runs_on_the_executors(spark, path
 
     def fetch():
         import os
-        from pathlib import Path
 
         with Path(calls).open("a") as log:
             log.write(f"{os.getpid()}\n")
@@ -168,19 +167,3 @@ def test_counts_are_in_a_file_that_others_cannot_read(spark, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["counts.parquet"]
     rows = [(row["y"], row["n"] // 100) for row in pq.read_table(path).to_pylist()]
     assert sorted(rows, key=str) == [(0, 600), (1, 600), (2, 600), (3, 600), (99, 300), (None, 300)]
-
-
-def test_counts_are_not_overwritten_by_accident(spark, tmp_path):
-    from labeldp_runtime.engines.spark import write_label_counts
-
-    df = spark.range(5).selectExpr("id AS y")
-    path = tmp_path / "c.parquet"
-    path.write_bytes(b"precious")
-    with pytest.raises(FileExistsError, match="exists already"):
-        write_label_counts(df, "y", path)
-    with pytest.raises(ValueError, match=r"expected a \.parquet name"):
-        write_label_counts(df, "y", tmp_path / "c.csv")
-    assert path.read_bytes() == b"precious"
-    path.chmod(0o644)
-    assert write_label_counts(df, "y", path, overwrite=True) == 5
-    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from labeldp_compile.solve.optimal_unbiased import many_labels, optimum
+from labeldp_compile.solve.optimal_unbiased import many_labels
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_system
 from labeldp_compile.solve.optimal_unbiased.many_labels import solve_near
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
@@ -17,7 +17,7 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
     Iterate,
     extra_line,
 )
-from tests.solve.optimal_unbiased.test_optimal_unbiased import check, make_prior, problem_of
+from tests.solve.optimal_unbiased.test_optimal_unbiased import make_prior, problem_of
 
 
 def two_bumps(k):
@@ -64,18 +64,6 @@ def test_groups_keep_mass_and_mean_and_never_merge_the_ends(kind):
     np.testing.assert_allclose(mean, coarse.prior * coarse.labels, atol=1e-15)
     assert (level.parent[[1, -2]] == [1, coarse.k - 2]).all()
     assert coarse.labels[0] == problem.labels[0] and coarse.labels[-1] == problem.labels[-1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 7.0])
-@pytest.mark.parametrize("kind", ["uniform", "spiked", "sparse"])
-def test_levels_find_what_cone_programs_find(kind, epsilon, limit):
-    labels, prior = np.arange(300.0), make_prior(kind, 300)
-    found = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
-    check(found, labels, prior, epsilon, 1e-9)
-    limit(optimum, "COARSEST", 1000)
-    other = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
-    assert found.loss == pytest.approx(other.loss, rel=1e-8)
 
 
 @pytest.mark.slow

@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp_compile.rounding.given_outputs import even_outputs
 from labeldp_compile.solve.optimal_unbiased.dual import price, prove
-from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
@@ -96,41 +94,6 @@ def test_random_problems(data):
     check(s, labels, prior, epsilon, 1e-6)
 
 
-@pytest.mark.parametrize("kind", PRIORS)
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
-def test_against_the_grid_lp(kind, epsilon):
-    k = 8
-    labels, prior = np.arange(float(k)), make_prior(kind, k)
-    s = solve_optimal_unbiased(labels, prior, epsilon)
-    outputs = np.array(even_outputs(labels, epsilon, 80))
-    squared = 0.5 * (outputs - labels[:, None]) ** 2
-    grid = solve_lp_grid(labels, prior, epsilon, outputs, squared)
-    assert s.lower_bound <= grid.loss * (1 + 1e-6)
-    # Lemma 8, with K = U − L.
-    step, width = outputs[1] - outputs[0], outputs[-1] - outputs[0]
-    assert s.loss <= grid.loss * (1 + 1e-6) <= s.loss + width * step
-    # The optimum's own values as the grid: the LP cannot beat it, nor be worse.
-    own = 0.5 * (s.values - labels[:, None]) ** 2
-    same = solve_lp_grid(labels, prior, epsilon, s.values, own)
-    assert same.loss == pytest.approx(s.loss, rel=1e-5)
-
-
-def test_pricing_against_a_fine_grid():
-    rng = np.random.default_rng(3)
-    for _ in range(100):
-        k = int(rng.integers(2, 9))
-        y = np.sort(rng.normal(size=k))
-        p = rng.random(k) * (rng.random(k) < 0.7) + 0.1 * (np.arange(k) == 0)
-        alpha = 0.1 * rng.normal(size=k)
-        beta = 0.1 * rng.normal(size=k) * (rng.random(k) < 0.8)
-        low = float(np.exp(-3 * rng.random()))
-        found = price(y, p, low, alpha, beta)
-        v = np.concatenate([np.linspace(-40, 40, 20001), found.places])
-        h = 0.5 * p * (v[:, None] - y) ** 2 - alpha - beta * v[:, None]
-        f = low * h.sum(axis=1) + (1 - low) * np.minimum(h, 0).sum(axis=1)
-        assert found.worst == pytest.approx(f.min(), rel=1e-9, abs=1e-9)
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.floats(0.05, 6.0))
 def test_any_dual_point_bounds_any_mechanism(seed, epsilon):
@@ -198,34 +161,3 @@ def test_free_bias_is_randomized_response_on_bins(kind, epsilon):
     s = solve_optimal_unbiased(y, p, epsilon, bias=BiasBudget(penalty=0.0))
     assert s.loss == pytest.approx(best, rel=1e-7)
     assert s.lower_bound <= best * (1 + 1e-9)
-
-
-def test_largest_bias_against_the_grid_lp():
-    """τ by an LP of its own: the means are unknowns within τ of the labels."""
-    from scipy.optimize import linprog
-
-    k, epsilon, tau = 5, 1.0, 0.4
-    y, p = np.arange(float(k)), make_prior("spiked", k)
-    s = solve_optimal_unbiased(y, p, epsilon, bias=BiasBudget(most=tau))
-    v = s.values
-    n = v.size
-    cost = np.concatenate([(0.5 * p[:, None] * (v - y[:, None]) ** 2).ravel(), np.zeros(n)])
-    rows, right = [], []
-    for a in range(k):
-        for i in range(n):
-            for sign, factor in ((-1.0, 1.0), (1.0, -np.exp(epsilon))):
-                row = np.zeros(k * n + n)
-                row[a * n + i], row[k * n + i] = sign, factor
-                rows.append(row)
-                right.append(0.0)
-        for sign in (-1.0, 1.0):
-            row = np.zeros(k * n + n)
-            row[a * n : a * n + n] = sign * v
-            rows.append(row)
-            right.append(tau + sign * y[a])
-    total = np.zeros((k, k * n + n))
-    for a in range(k):
-        total[a, a * n : a * n + n] = 1.0
-    lp = linprog(cost, np.array(rows), right, total, np.ones(k), (0, None), method="highs")
-    assert lp.fun == pytest.approx(s.loss, rel=1e-5)
-    assert s.gap <= 1e-7

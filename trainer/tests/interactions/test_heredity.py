@@ -11,7 +11,7 @@ from labeldp_trainer.interactions.evidence import (
     log_likelihood,
     variances_by_evidence,
 )
-from labeldp_trainer.interactions.variances import expected_variances, variances_by_heredity
+from labeldp_trainer.interactions.variances import variances_by_heredity
 
 NAMES, WIDTH = 10, 12
 TERMS = [(c,) for c in range(NAMES)] + list(combinations(range(NAMES), 2))
@@ -95,15 +95,3 @@ def test_a_strong_pair_of_weak_columns_is_found():
     found = variances_by_heredity(evidence, TERMS, TERM_OF, start(0.01), CONSTANT)
     assert found[strong] == pytest.approx(np.square(effects[TERM_OF[1:] == strong]).mean(), rel=0.5)
     assert np.argmax(found) == strong
-
-
-def test_variances_of_which_little_is_known_are_expected_to_be_larger():
-    alone = np.concatenate([[-1], np.repeat([0, 1, 2], 200)])
-    evidence = exact_sums(np.zeros(len(alone)), 1.0)
-    likeliest = np.array([100.0, 1.0, 1e-6])  # of noise of variance 1
-    found = coefficients(evidence, alone, likeliest, CONSTANT).uncertainty
-    known, half, unknown = expected_variances(found, alone, likeliest) / likeliest
-    # 200 draws tell a variance to 10%, half as exactly in noise as large; and e^(1.4²/2)
-    assert known == pytest.approx(np.exp(0.5 / (1.4**-2 + 100 / 1.01**2)))
-    assert half == pytest.approx(np.exp(0.5 / (1.4**-2 + 25)))
-    assert unknown == pytest.approx(np.exp(1.4**2 / 2), rel=1e-3)

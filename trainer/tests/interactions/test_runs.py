@@ -2,10 +2,6 @@
 
 import functools
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import onnx
 import onnxruntime
@@ -27,7 +23,6 @@ from trainer.tests.interactions.tables_helpers import (
     some_table,
     write,
 )
-from trainer.tests.kills import TRAIN
 from trainer.tests.trainer_helpers import compile_text
 
 TEXTS = {
@@ -120,26 +115,6 @@ def test_what_was_drawn_before_a_kill_is_not_drawn_again(place, tmp_path, done):
     assert first_parts(again, done).to_bytes() == first_parts(release, done).to_bytes()
     # what had not been drawn has noise of its own
     assert (again.parts[done].answer != release.parts[done].answer).any()
-
-
-@pytest.mark.slow
-def test_a_killed_process_leaves_a_release_that_its_resumption_extends(place, tmp_path):
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    for part in ("train", "test"):
-        (tmp_path / f"{part}.parquet").symlink_to(place / f"{part}.parquet")
-    release = tmp_path / "run" / FILE
-    arguments = [sys.executable, "-c", TRAIN, "config.yaml", "-o", "run", "--quiet"]
-    process = subprocess.Popen(arguments, cwd=tmp_path)
-    while process.poll() is None and not release.exists():
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    found = read_staged(release)
-    subprocess.run([*arguments, "--resume"], cwd=tmp_path, check=True)
-    again = read_staged(release)
-    assert again.complete
-    count = len(found.parts)
-    assert first_parts(again, count).to_bytes() == found.to_bytes()
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from labeldp_trainer.interactions.softmax import softmax_weights
-from labeldp_trainer.linear import choice
 from labeldp_trainer.methods.interactions import params_of
 from scipy.special import logsumexp
 
@@ -16,13 +15,6 @@ def logits(x):
     """Main effects, and what two columns add together; the last class is one row in a hundred."""
     a, b = np.nan_to_num(x[:, 0]), np.nan_to_num(x[:, 1])
     return np.stack([1.5 * a, 1.5 * b, 2 * a * b, np.full(len(a), -3.0)], axis=1)
-
-
-def many_logits(x):
-    """Twelve classes, of which two columns and their product tell."""
-    a, b = np.nan_to_num(x[:, 0]), np.nan_to_num(x[:, 1])
-    slopes = np.random.default_rng(5).normal(scale=1.2, size=(3, 12))
-    return np.stack([a, b, a * b], axis=1) @ slopes
 
 
 def drawn(own, random):
@@ -53,23 +45,6 @@ def test_a_softmax_is_near_the_truth_and_better_than_squares_where_noise_is_larg
     for epsilon, most in ((0.5, 0.06), (2.0, 0.04), (8.0, 0.03)):
         truth, found, squares = fitted(6000, epsilon, 0)
         assert truth < found < min(squares + 0.003 * (epsilon > 2), truth + most)
-
-
-@pytest.mark.slow
-def test_the_penalty_is_right_where_noise_hides_many_classes():
-    """The fit by squares predicts much below 0 there, with which no label agrees."""
-    for seed in (1, 2):
-        truth, found, squares = fitted(
-            6000, 1.0, seed, truth=many_logits, classes=tuple("abcdefghijkl")
-        )
-        assert found < min(squares - 0.02, truth + 0.06)
-
-
-@pytest.mark.slow
-def test_noise_of_many_rows_is_drawn_for_a_sample(monkeypatch):
-    whole = fitted(6000, 4.0, 2)
-    monkeypatch.setattr(choice, "_MOST_ENTRIES", 6000 * 150 // 4)
-    assert fitted(6000, 4.0, 2)[1] < whole[1] + 0.01
 
 
 def test_rows_of_users_count_as_their_shares():

@@ -1,7 +1,6 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
 import itertools
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -116,19 +115,6 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
         if parallel:
             rounded = 2 * n * (2 * longest**0.5 + n) / lattice._ROOT + 2
             assert largest >= stated - rounded * squared_sensitivity(1, classes=kind)
-
-
-def test_rows_of_users_are_rounded_up(monkeypatch):
-    """Roots are no whole numbers of the finer lattice: their sum must not be too small."""
-    vectors = np.array([[1.0, 1.0], [1.0, -1.0], [0.3, 0.2]], np.float32)
-    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 9.0)
-    table = rows(vectors, np.zeros(3, np.int64))
-    for most, blocks in ((64, [slice(0, 3)]), (1, [slice(0, 1), slice(1, 2), slice(2, 3)])):
-        monkeypatch.setattr(lattice, "_BLOCK", most)
-        integers = np.concatenate([q for *_, q in weights.chunks(table)]).astype(int)
-        products = np.abs(integers @ integers.T)
-        exact = sum(Decimal(int(products[b, b].sum())).sqrt() for b in blocks) ** 2
-        assert exact <= weights.lengths(table).longest <= exact + 2
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)

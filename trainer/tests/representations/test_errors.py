@@ -6,7 +6,6 @@ from labeldp_trainer import ConfigError, InputError
 
 from trainer.tests.representations.representation_helpers import (
     PATCHES,
-    TABLE,
     loaded,
     vectors,
     write_images,
@@ -28,18 +27,6 @@ from trainer.tests.representations.representation_helpers import (
 def test_configs_of_images(tmp_path, representation, expected):
     with pytest.raises(ConfigError) as error:
         loaded(tmp_path, representation)
-    assert expected in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("representation", "expected"),
-    [
-        ("{kind: patches}", "representation.kind: patches needs images"),
-    ],
-)
-def test_configs_of_tables(tmp_path, representation, expected):
-    with pytest.raises(ConfigError) as error:
-        loaded(tmp_path, representation, TABLE)
     assert expected in str(error.value)
 
 

@@ -8,15 +8,11 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
-import onnx
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.decode import read_form, read_model
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.randomizers import check_table
-from labeldp_verify.graph import write_model
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
 
 from verifier.tests.files import all_words, file_of, run
 from verifier.tests.integers import (
@@ -124,39 +120,3 @@ def test_a_label_between_two_points_is_rounded_by_the_third_word():
 
 def with_third(pairs, third):
     return np.column_stack([pairs, np.full(len(pairs), third, dtype=np.uint64)])
-
-
-class GatherElements(OpRun):
-    """The evaluator's own GatherElements fails above 64 entries."""
-
-    op_domain = ""
-
-    def _run(self, data, indices, axis=None):
-        return (np.take_along_axis(data, indices, axis=axis or 0),)
-
-
-CASES = [
-    *((TABLE_DOMAINS[kind][0], TABLE_DOMAINS[kind][2]) for kind in ("integer", "real")),
-    *((make(5), step) for make, step in ADDITIVE_DOMAINS.values()),
-]
-
-
-@pytest.mark.parametrize(("domain", "outputs"), CASES)
-@pytest.mark.parametrize("word_bits", [20, 64])
-def test_the_reference_evaluator_agrees(domain, outputs, word_bits):
-    generator = np.random.default_rng(0)
-    n = 400
-    if isinstance(outputs, float):
-        origin = float(domain.min)
-        r = random_additive(random.Random(3), 5, 2, 3, word_bits, origin, outputs / 2)
-    else:
-        r = random_table(random.Random(3), domain.size, outputs, word_bits)
-    model = write_model(domain, r, {})
-    onnx.checker.check_model(onnx.load_from_string(model), full_check=True)
-    real = isinstance(domain, RealDomain)
-    labels = generator.uniform(-3, 4, n) if real else generator.integers(-4, 5, n)
-    width = r.words_per_label + domain.words_per_label - 1
-    words = generator.integers(0, 2**64, (n, width) if width > 1 else n, np.uint64)
-    reference = ReferenceEvaluator(model, new_ops=[GatherElements])
-    expected = reference.run(None, {"label": labels, "entropy": words})[0]
-    assert run(model, labels, words) == expected.tolist()

@@ -26,8 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from labeldp_trainer.discrete_gaussian.sample import Words, discrete_gaussian, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.integer_sums import clipped_sum
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.step import poisson_batch
+from labeldp_trainer.dp_gradient.step import GradientProblem, StepConfig, poisson_batch
 
 from benchmarks.one_release_audit import DELTA, least_epsilon
 

@@ -18,7 +18,7 @@ import onnxruntime
 import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.data.arrays import read_idx
-from labeldp_trainer.export.onnx.write import onnx_model
+from labeldp_trainer.export.onnx.model import onnx_model
 from labeldp_trainer.outcomes.predict import open_trained, predict_file
 from training_studies.features import PART
 

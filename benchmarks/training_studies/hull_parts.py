@@ -18,13 +18,18 @@ from jax import lax
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_trainer.dp_gradient.generated import project_generated
-from labeldp_trainer.dp_gradient.hull import HullRows, gradient_vectors, least_norms, matrix_free
 from labeldp_trainer.dp_gradient.integer_sums import (
     STEPS,
     NoiseLattice,
     clipped_sum,
     in_microbatches,
     unflat,
+)
+from labeldp_trainer.dp_gradient.projection import (
+    HullRows,
+    gradient_vectors,
+    least_norms,
+    matrix_free,
 )
 from training_studies.hardware import hardware
 from training_studies.steps import CLASSES, MODEL, loss

@@ -19,8 +19,12 @@ from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, noisy
 from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
+from labeldp_trainer.dp_gradient.step import (
+    GradientProblem,
+    Randomness,
+    StepConfig,
+    private_gradient,
+)
 from labeldp_trainer.linear.fit import fitted_labels
 from labeldp_trainer.methods.corrections import (
     class_shares,

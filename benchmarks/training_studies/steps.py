@@ -25,8 +25,12 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, padded_batch
 from labeldp_trainer.dp_gradient.integer_sums import clip, in_microbatches
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
+from labeldp_trainer.dp_gradient.step import (
+    GradientProblem,
+    Randomness,
+    StepConfig,
+    private_gradient,
+)
 from labeldp_trainer.models import mnist_cnn
 from training_studies.hardware import hardware
 

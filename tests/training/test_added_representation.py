@@ -21,7 +21,7 @@ method: {kind: none}
 TRAINED = """
 from pathlib import Path
 from labeldp_trainer import load_config, train
-from labeldp_trainer.export.onnx.write import check, onnx_model
+from labeldp_trainer.export.onnx.model import check, onnx_model
 from labeldp_trainer.outcomes.predict import open_trained
 print(train(load_config(Path("t.yaml")), Path("run")).metrics["test_accuracy"])
 trained = open_trained(Path("run"))

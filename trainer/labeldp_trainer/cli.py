@@ -180,7 +180,7 @@ def train_command(
     )
     if quiet:
         return
-    from labeldp_trainer.outcomes.runs_table import (  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs import (  # noqa: PLC0415
         all_metrics,
         summary,
         verdict,
@@ -339,8 +339,7 @@ def runs_command(
     if target is not None:
         raise click.UsageError("--target needs --coefficients")
     from labeldp_compile.toolkit import replaced_when_whole, require_output  # noqa: PLC0415
-    from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
-    from labeldp_trainer.outcomes.runs_table import runs_page, runs_text  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs import find_runs, runs_page, runs_text, to_json  # noqa: PLC0415  # noqa: PLC0415
 
     require_output(html, overwrite=overwrite)
     runs = find_runs(folders)

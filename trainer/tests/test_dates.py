@@ -5,7 +5,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import labeldp_trainer.export.onnx.graph  # noqa: F401  # what each function is in a graph
+import labeldp_trainer.export.onnx.model  # noqa: F401  # what each function is in a graph
 import numpy as np
 import onnxruntime
 import pyarrow as pa
@@ -17,7 +17,7 @@ from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.data.table import date_numbers, days_of
-from labeldp_trainer.export.onnx.graph import DOUBLE, ModelGraph
+from labeldp_trainer.export.onnx.model import DOUBLE, ModelGraph
 
 from trainer.tests.command import labeldp
 from trainer.tests.trainer_helpers import CONFIG, table

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.data import Task, load_data
-from labeldp_trainer.export.onnx.write import check, onnx_model
+from labeldp_trainer.export.onnx.model import check, onnx_model
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import build_model
 from labeldp_trainer.outcomes.predict import Trained

@@ -3,8 +3,7 @@
 import numpy as np
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.canonical import CanonicalFit, unit_coordinates
-from labeldp_trainer.linear.choice import likely, temperature
+from labeldp_trainer.linear.choice import CanonicalFit, likely, temperature, unit_coordinates
 from labeldp_trainer.linear.fit import fitted_labels
 from labeldp_trainer.methods.corrections import added_variance
 from labeldp_trainer.one_release.plan import drawn, fitted_release, planned

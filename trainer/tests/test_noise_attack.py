@@ -13,8 +13,12 @@ import pytest
 from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.integer_sums import STEPS
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
+from labeldp_trainer.dp_gradient.step import (
+    GradientProblem,
+    Randomness,
+    StepConfig,
+    private_gradient,
+)
 from scipy import stats
 
 pytestmark = pytest.mark.slow

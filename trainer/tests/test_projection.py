@@ -4,13 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.generated import project_generated
-from labeldp_trainer.dp_gradient.hull import (
+from labeldp_trainer.dp_gradient.projection import (
     HullRows,
     Materialised,
     materialise,
     matrix_free,
-)
-from labeldp_trainer.dp_gradient.projection import (
     project_gram,
     project_onto_span,
     solve_simplex_qp,

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from labeldp_trainer.discrete_gaussian.sample import Words, secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.problem import StepConfig
 from labeldp_trainer.dp_gradient.step import (
     Randomness,
+    StepConfig,
     independent_batch,
     poisson_batch,
 )

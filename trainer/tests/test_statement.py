@@ -6,7 +6,7 @@ import re
 import pytest
 from labeldp_trainer import parse_config
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.problem import StepConfig
+from labeldp_trainer.dp_gradient.step import StepConfig
 from labeldp_trainer.methods.central import central_statement
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_verify.printable import width

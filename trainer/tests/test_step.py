@@ -3,8 +3,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.accounting import NoisePlan
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.step import Randomness, private_gradient
+from labeldp_trainer.dp_gradient.step import (
+    GradientProblem,
+    Randomness,
+    StepConfig,
+    private_gradient,
+)
 
 from trainer.tests.models import (
     adversary,

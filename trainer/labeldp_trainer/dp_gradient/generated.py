@@ -19,15 +19,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float, PyTree
 
-from labeldp_trainer.dp_gradient.hull import (
+from labeldp_trainer.dp_gradient.integer_sums import Loss, flat, tiny, unflat
+from labeldp_trainer.dp_gradient.projection import (
     HullRows,
     MatrixFree,
+    Projection,
     gradient_vectors,
     least_norms,
     matrix_free,
+    solve_simplex_qp,
 )
-from labeldp_trainer.dp_gradient.integer_sums import Loss, flat, tiny, unflat
-from labeldp_trainer.dp_gradient.projection import Projection, solve_simplex_qp
 
 _LEAST_SET, WORKING_SET = 64, 1024  # vertices in memory; a hull with no more is materialised
 _SET_BYTES = 1 << 30  # what they and their Gram matrix may take in float32

@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.canonical import Link, unit_coordinates
-from labeldp_trainer.linear.choice import Observed, least_loss, temperature
+from labeldp_trainer.linear.choice import Link, Observed, least_loss, temperature, unit_coordinates
 from labeldp_trainer.linear.sums import Posterior, Sums, of_groups, posterior, with_constant
 
 _MOST_SCORES = 1 << 23

@@ -26,8 +26,14 @@ from labeldp_trainer.dp_gradient.accounting import (
 )
 from labeldp_trainer.dp_gradient.integer_sums import LONGEST, STEPS
 from labeldp_trainer.dp_gradient.integer_sums import Loss as ExampleLoss
-from labeldp_trainer.dp_gradient.problem import GradientProblem, StepConfig
-from labeldp_trainer.dp_gradient.step import Randomness, StepDraws, StepReport, private_gradient
+from labeldp_trainer.dp_gradient.step import (
+    GradientProblem,
+    Randomness,
+    StepConfig,
+    StepDraws,
+    StepReport,
+    private_gradient,
+)
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.method import (

@@ -19,8 +19,7 @@ from labeldp_trainer.coefficients import (
 from labeldp_trainer.config.method import OneRelease, Privatized
 from labeldp_trainer.config.model import LINEAR_ONLY
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.outcomes.runs import Run, find_runs
-from labeldp_trainer.outcomes.runs_table import all_digits
+from labeldp_trainer.outcomes.runs import Run, all_digits, find_runs
 from labeldp_trainer.run import RunFolder
 
 FORMAT_VERSION = "1.0"

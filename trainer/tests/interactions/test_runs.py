@@ -8,7 +8,7 @@ import onnxruntime
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.export.onnx.write import check, onnx_model
+from labeldp_trainer.export.onnx.model import check, onnx_model
 from labeldp_trainer.outcomes.predict import open_trained, predict_file
 from labeldp_trainer.outcomes.verified_release import verify_release
 from labeldp_trainer.staged_release.release import ReleaseInStages, read_staged

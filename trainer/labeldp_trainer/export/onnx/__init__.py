@@ -34,7 +34,7 @@ def target(run: Path, output: Path, data: Path | None, overwrite: bool, quiet: b
     require_output(output, data, overwrite=overwrite)
     require_outside_run(output, run)
     # JAX takes seconds to import: check the name first.
-    from labeldp_trainer.export.onnx.write import check, onnx_model  # noqa: PLC0415
+    from labeldp_trainer.export.onnx.model import check, onnx_model  # noqa: PLC0415
     from labeldp_trainer.outcomes.predict import open_trained  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import require_whole  # noqa: PLC0415
 

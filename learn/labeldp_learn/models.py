@@ -1,23 +1,153 @@
-"""A classifier on private labels: any classifier of scikit-learn, with corrected probabilities."""
+"""Models of scikit-learn on private labels, each around any other estimator of its kind.
+
+A regressor is fitted to unbiased targets; a classifier has corrected probabilities.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.forms import CategoricalDomain, JointDomain
+from labeldp_verify.printable import printable
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.metrics import r2_score
+from sklearn.utils import (
+    Tags,
+    _safe_indexing,
+    assert_all_finite,
+    check_array,
+    check_random_state,
+    column_or_1d,
+    get_tags,
+)
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
-from labeldp_learn.columns import PrivateLabelError
+from labeldp_learn.columns import PrivateLabelError, array_of, names_of
 from labeldp_learn.inversion import Floats, true_probabilities
-from labeldp_learn.private_labels import PrivateLabels, tables_of
+from labeldp_learn.private_labels import PrivateLabels, is_numeric, opened, tables_of
 from labeldp_learn.private_rows import PrivateRows
-from labeldp_learn.wrapping import Wrapping
+
+_MATRIX = 2  # dimensions
+
+
+class Wrapping(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator around another one, with the artifact that made the labels private."""
+
+    estimator: Any
+    artifact: Any
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Which metadata goes to this estimator, and which to the wrapped one."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        methods = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(estimator=self.estimator, method_mapping=methods)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Those of the wrapped estimator that concern features."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.categorical = inner.input_tags.categorical
+        tags.target_tags.required = True
+        return tags
+
+    def _opened(self) -> Artifact:
+        return opened(self.artifact)
+
+    def _labels(
+        self, x: Any, y: Any, columns: Any, sample_weight: NDArray[np.float64] | None
+    ) -> PrivateLabels:
+        """The private labels y of the rows X. Raises PrivateLabelError, a ValueError."""
+        artifact = self._opened()
+        if names_of(y) is None or not artifact.certificate.label_columns[1:]:
+            y = _column(y)
+        if columns is None and artifact.groups.columns:
+            columns = x
+        private = PrivateLabels(artifact, y, columns, sample_weight)
+        if private.rows != _num_samples(x):
+            raise PrivateLabelError(
+                f"there are {_num_samples(x):,} rows of features and {private.rows:,} labels"
+            )
+        return private
+
+    def _begin(self, x: Any, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+        """Look at the features' names and numbers, and return the weights [n]."""
+        validate_data(self, x, y, skip_check_array=True)
+        if sample_weight is None:
+            return None
+        return _check_sample_weight(sample_weight, x)
+
+    def _fitted(
+        self,
+        x: Any,
+        targets: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        params: dict[str, Any],
+        rows: NDArray[np.int64] | None = None,
+    ) -> Any:
+        """A fitted copy of the wrapped estimator; ``rows`` are those of X, if not all of them.
+
+        ``params`` [n] is the metadata that was routed to it.
+        """
+        n = _num_samples(x)
+        if rows is not None:
+            x = _safe_indexing(x, rows)
+            params = {
+                name: _safe_indexing(given, rows) if _is_column(given, n) else given
+                for name, given in params.items()
+            }
+        if weights is not None:
+            params = {**params, "sample_weight": weights}
+        return clone(self.estimator).fit(x, targets, **params)
+
+    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The metadata for ``fit`` of the wrapped estimator."""
+        return dict(process_routing(self, "fit", **params)["estimator"]["fit"])
+
+    def _takes_weights(self) -> bool:
+        return bool(has_fit_parameter(self.estimator, "sample_weight"))
+
+    def _features(self, x: Any) -> Any:
+        """X for a prediction. Raises NotFittedError and ValueError."""
+        check_is_fitted(self)
+        if getattr(x, "ndim", _MATRIX) < _MATRIX:
+            check_array(x)  # which says what is wrong
+        validate_data(self, x, skip_check_array=True, reset=False)
+        return x
+
+
+def _column(y: Any) -> NDArray[Any]:
+    found = array_of(y)
+    if found.ndim == _MATRIX and found.shape[1] == 1:
+        found = column_or_1d(found, warn=True)
+    if found.dtype.kind == "c":
+        raise PrivateLabelError("Complex data not supported: labels are no complex numbers")
+    if found.dtype.kind == "f":
+        assert_all_finite(found, input_name="y")
+    return found
+
+
+def _is_column(given: Any, rows: int) -> bool:
+    try:
+        return bool(_num_samples(given) == rows)
+    except TypeError:
+        return False
+
 
 _SMOOTHINGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 _FOLDS = 5
@@ -268,3 +398,111 @@ def _unknown(y: Any) -> str:
     except (ValueError, TypeError):  # the latter for bytes, and for text beside nulls
         kind = "unknown"
     return f"Unknown label type: {kind}."
+
+
+MOST_BIAS_LEFT = 0.05
+"""Of the labels' standard deviation: more of it is a warning."""
+
+
+class PrivateLabelRegressor(RegressorMixin, Wrapping):  # type: ignore[misc]
+    """Fits any regressor to private numbers, and keeps predictions inside the range of labels.
+
+    The wrapped estimator is fitted to unbiased targets of the least variance
+    (``PrivateLabels.targets``), with their weights if groups have tables of their own. A mean over
+    many of them is right, and a single one says little. So the estimator must average: large
+    leaves, few rounds, strong regularization (``boosting_preset``). Targets may be negative, which
+    ``loss="poisson"`` of scikit-learn refuses: fit squared error, or use ``UnbiasedPoissonLoss``.
+
+    Only public features, private labels and the artifact are used: this spends no privacy.
+
+    Args:
+        estimator: a regressor.
+        artifact: a path, or an Artifact of ``labeldp_verify``, of a label that is a number.
+        clip: whether predictions are kept inside the artifact's range of labels.
+        of: the column, if the label has several.
+
+    Attributes:
+        estimator_: the fitted estimator.
+        bias_: what no choice of targets removes, over the standard deviation of the labels; about
+            0 for an artifact with ``goal: training``.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    Example:
+        >>> from sklearn.linear_model import Ridge
+        >>> PrivateLabelRegressor(Ridge(), "build/mdvis.onnx")
+        PrivateLabelRegressor(artifact='build/mdvis.onnx', estimator=Ridge())
+    """
+
+    def __init__(
+        self, estimator: Any, artifact: Any, *, clip: bool = True, of: str | None = None
+    ) -> None:
+        """Keep the arguments; nothing is read."""
+        self.estimator = estimator
+        self.artifact = artifact
+        self.clip = clip
+        self.of = of
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, columns: Any = None, **params: Any
+    ) -> PrivateLabelRegressor:
+        """Fit to features X [n, p] and private labels y [n].
+
+        ``columns`` holds the public columns of the artifact's groups, if X does not. ``params`` is
+        metadata for the wrapped estimator, if routing is enabled.
+
+        Raises PrivateLabelError, a ValueError, if y holds anything but outputs of the artifact, and
+        for an artifact of classes. Warns of a bias that training cannot average out.
+        """
+        weights = self._begin(X, y, sample_weight)
+        private = self._labels(X, y, columns, weights)
+        self._range = self._ends()
+        routed = self._routed(params)
+        if private.opened.groups.columns and self._takes_weights():
+            weights = private.weights() * (1 if weights is None else weights)
+        self.estimator_ = self._fitted(X, private.targets(self.of), weights, routed)
+        self.bias_ = 0.0 if self.of is not None else private.bias
+        if self.bias_ > MOST_BIAS_LEFT:
+            name = printable(private.opened.certificate.name)
+            warnings.warn(
+                f"{name}: the artifact gives different labels nearly "
+                f"the same outputs, so targets are off by {self.bias_:.0%} of the labels' standard "
+                "deviation; training cannot average this out; goal: training in the spec avoids it",
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """[n] the expected true labels."""
+        X = self._features(X)
+        found = np.asarray(self.estimator_.predict(X), np.float64)
+        if found.ndim > 1 and found.shape[1] == 1:
+            found = found[:, 0]
+        return found.clip(*self._range) if self.clip else found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, columns: Any = None) -> float:
+        """R² on the unbiased targets of private labels y [n].
+
+        It orders models as R² on true labels would, on average. It is far smaller, because no model
+        explains the noise.
+        """
+        predicted = self.predict(X)
+        targets = self._labels(X, y, columns, None).targets(self.of)
+        return float(r2_score(targets, predicted, sample_weight=sample_weight))
+
+    def _ends(self) -> tuple[float, float]:
+        """The range of labels. Raises PrivateLabelError for classes."""
+        artifact = self._opened()
+        name, domain = artifact.certificate.name, artifact.label
+        if isinstance(domain, JointDomain) and self.of is not None:
+            names = list(artifact.certificate.label_columns)
+            if self.of in names and not isinstance(
+                part := domain.parts[names.index(self.of)], CategoricalDomain
+            ):
+                return float(part.min), float(part.max)
+        if not is_numeric(artifact) or self.of is not None:
+            raise PrivateLabelError(
+                f"{name}: its private labels are classes or sets; use PrivateLabelClassifier, or "
+                "name a column of numbers with of"
+            )
+        assert not isinstance(domain, CategoricalDomain)
+        return float(domain.min), float(domain.max)

@@ -26,11 +26,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from shared.run_specs import try_spec, write_tables
+from shared.spec_cases import spec_files
+
 from tests.fuzz.guard import FoundError
 from tests.fuzz.run_csv import try_csv
 from tests.fuzz.run_pairs import try_file_pair, try_pair
-from tests.fuzz.run_specs import try_spec, write_tables
-from tests.fuzz.spec_cases import spec_files
 
 
 def fuzz(name, cases, run, count, first_seed, keep):

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime import Key, Randomizer
 from labeldp_runtime.columns import read_ids
@@ -33,6 +33,7 @@ def words(ids, labels, version=0, groups=None, count=1, context="visits"):
     return derive(read_ids(ids), bits, version, tables)
 
 
+@settings(max_examples=30)
 @given(
     ids=ids_of_one_kind,
     count=st.sampled_from([1, 2, 3, 4, 5, 9]),

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from labeldp_learn.estimation import HARDLY, Estimation, GroupCounts
-from labeldp_learn.estimators import LinearEstimators, OutputCounts, UnbiasedMean
+from labeldp_learn.estimation import Estimation, GroupCounts
+from labeldp_learn.estimators import OutputCounts
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import GroupedWindows, Groups
@@ -79,35 +79,6 @@ def test_the_bound_is_above_the_probability_and_not_far():
             if exact < -30:
                 assert bound < 0.8 * exact
     assert own > other and linear.log_chance(outputs_of([1] * 10)) == 0
-
-
-def test_means_beyond_the_labels():
-    rows = OutputCounts(np.array([0]), np.array([10_000]))
-    for output, expected in ((1.0, 0.0), (1.1, -10_000 * 0.01 / (2 * (1 + 0.2 / 3)))):
-        mean = UnbiasedMean(
-            values=lambda outputs, output=output: np.full(len(outputs), output),
-            weights=None,
-            least=np.ones(1),
-            most=np.ones(1),
-            under_uniform=np.ones(1),
-            labels=(0.0, 1.0),
-            outputs=(-1.0, 2.0),
-        )
-        assert mean.log_chance(rows) == pytest.approx(expected, rel=1e-4)
-    for kind, epsilon in (("laplace", "1.0"), ("laplace", "0.02"), ("optimal_unbiased", "1.0")):
-        found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind).replace("1.0", epsilon))
-        own = found.estimators[0].estimators["mean", None]
-        assert isinstance(own, UnbiasedMean if epsilon == "0.02" else LinearEstimators)
-        last = found.table.randomizer.outputs - 1
-        for mean in (own, UnbiasedMean.of(found.table, found.classes)):
-            for end in (0, last):
-                counts = OutputCounts(np.array([end]), np.array([20_000]))
-                estimate = mean(counts, "rows", np.full(10, 0.1))
-                assert mean.log_chance(counts) < HARDLY
-                assert found.hardly_private(GroupCounts((), {0: counts}))
-                assert estimate.high[0] < 0 or estimate.low[0] > 9
-            middle = OutputCounts(np.array([0, last]), np.array([10_000, 10_000]))
-            assert mean.log_chance(middle) == 0
 
 
 def test_each_table_of_groups_is_asked():

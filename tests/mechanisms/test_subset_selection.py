@@ -1,6 +1,5 @@
 """Subset selection: sets of labels in whole counts, their noise, and the bound on all others."""
 
-import os
 from fractions import Fraction
 
 import numpy as np
@@ -33,20 +32,6 @@ def solve(k, epsilon, word_bits=None):
     domain = CategoricalDomain(tuple(range(k)), 0)
     problem = Problem(domain, [1] * k, epsilon, "zero_one", word_bits)
     return domain, MECHANISM.build(problem).randomizer
-
-
-def designs():
-    """(k, ε): one design for each k, of few sets, or with EVERY_DESIGN=1 all (up to 5,000 sets)."""
-    if os.environ.get("EVERY_DESIGN") != "1":
-        large = {12: 1, 15: 2, 18: 2, 26: 0}  # k whose turn would be a design of many sets
-        return [(k, EPSILONS[large.get(k, k % 3)]) for k in range(3, 32)]
-    found = {}
-    for k in range(3, 32):
-        for epsilon in (*EPSILONS, *map(Fraction, ("0.1", "0.25", "1.5", "3", "4"))):
-            randomizer = solve(k, epsilon)[1]
-            if randomizer.form == "table" and randomizer.outputs <= 5_000:
-                found[k, randomizer.sets.blocks] = k, epsilon
-    return list(found.values())
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 10, 31, 57, 100])

@@ -89,29 +89,6 @@ def test_a_prior_that_a_solver_fails_on_has_a_table_all_the_same(monkeypatch):
         made(kind)
 
 
-SCRIPT = """
-from tests.pipeline.test_grouped import made
-from labeldp_compile.build import tables
-
-tables._ALONE_SECONDS, tables._FIRST = -1, 1
-print("compiling", flush=True)
-artifact = made("kind: rr_on_bins")
-print(artifact.certificate.tables[0].size)
-"""
-
-
-@pytest.mark.slow
-def test_processes_that_share_the_work_do_not_run_the_script_again(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "compiling\n700\n"
-
-
 INTERRUPTED = """
 import sys
 from labeldp_compile.build import tables

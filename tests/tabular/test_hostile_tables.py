@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain
+from labeldp_verify.forms import IntegerDomain
 from pyarrow.parquet.encryption import (
     CryptoFactory,
     EncryptionConfiguration,
@@ -133,11 +133,3 @@ def test_a_ragged_row_is_an_error_that_quotes_nothing(tmp_path):
     with pytest.raises(DataError) as caught:
         counts(path)
     assert "secret" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_text_that_is_no_utf8_counts_as_unknown(tmp_path):
-    path = tmp_path / "a.parquet"
-    raw = pa.array([b"red", b"\xff\xfe", b"blue", None], pa.binary())
-    column = pa.Array.from_buffers(pa.string(), 4, raw.buffers(), null_count=1)
-    pq.write_table(pa.table({"y": column}), path)
-    assert counts(path, CategoricalDomain(("red", "blue"), "red")) == [3, 1]

@@ -129,18 +129,6 @@ def rows_of(path, block, cut):
     return [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
 
 
-def test_rows_are_the_same_in_blocks_of_every_size(tmp_path, cut):
-    rows = [b'"5"" pipe",1', b'"a""b",2', b'"two\r\nlines",3', b"", b'"",""', b'"""",4']
-    expected = [('5" pipe', "1"), ('a"b', "2"), ("two\r\nlines", "3"), ("", ""), ('"', "4")]
-    for end in (b"\n", b"\r\n", b"\r"):
-        for last in (b"", end):
-            path = tmp_path / "a.csv"
-            path.write_bytes(b"\xef\xbb\xbf" + end + b'y,"x\n"' + end + end.join(rows) + last)
-            assert CsvFile.open(path, MULTILINE).names == ["y", "x\n"]
-            for block in (1, 2, 3, 5, 8, 13, 1 << 22):
-                assert rows_of(path, block, cut) == expected
-
-
 @pytest.mark.parametrize("index", ["int8", "uint8", "int16", "uint32", "int64", "int32"])
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string()], ids=str)
 @pytest.mark.parametrize("columns", [1, 40])

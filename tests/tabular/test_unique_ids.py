@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime import DuplicateIdError
-from labeldp_runtime import ids as ids_module
 from labeldp_runtime.columns import read_ids
-from labeldp_runtime.ids import ByteIds, IntegerIds
+from labeldp_runtime.ids import IntegerIds
 
 from labeldp_compile.tabular import selection
 from labeldp_compile.tabular.selection import UniqueIds
@@ -43,20 +42,6 @@ def test_duplicates_in_parts_are_found_exactly(folder, small, on_disk, column, s
         for name, value in (SIZES if small else {}).items():
             patch.setattr(selection, name, value)
         agrees(column, lambda values: check_parts(values, size, folder if on_disk else None))
-
-
-@pytest.mark.parametrize("bits", [0, 3])
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(column=columns_with_repeats)
-def test_digests_that_collide_are_not_taken_for_duplicates(folder, bits, column):
-    keep, plain = np.uint64(2**bits - 1), ByteIds.digests
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SIZES.items():
-            patch.setattr(selection, name, value)
-        patch.setattr(selection, "SUSPECTS", 2)
-        patch.setattr(ids_module, "SUSPECTS", 2)
-        patch.setattr(ByteIds, "digests", lambda ids: plain(ids) & keep)
-        agrees(column, lambda values: check_parts(values, 4, folder))
 
 
 @pytest.mark.parametrize("order", ["shuffled", "increasing", "decreasing", "two by turns"])

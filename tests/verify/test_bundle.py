@@ -193,24 +193,6 @@ def test_what_the_key_signed_is_read_strictly(keys, path, value):
 
 
 @pytest.mark.parametrize(
-    "payload",
-    [
-        b"",
-        b"[]",
-        b"1",
-        b"\xff",
-        b"[" * 30_000,
-        json.dumps(GOOD).encode("utf-16"),
-        b'{"subject": [],' + json.dumps(GOOD)[1:].encode(),
-    ],
-    ids=["empty", "list", "number", "bytes", "deep", "utf-16", "twice"],
-)
-def test_payloads_that_are_no_statement(keys, payload):
-    said = refusal(keys, signed_statement(keys, payload))
-    assert said == "the bundle does not sign exactly this file"
-
-
-@pytest.mark.parametrize(
     ("path", "value"),
     [
         (["mediaType"], "application/vnd.dev.sigstore.bundle+json;version=0.1"),
@@ -226,13 +208,6 @@ def test_payloads_that_are_no_statement(keys, payload):
 def test_the_envelopes_are_read_strictly(keys, path, value):
     said = refusal(keys, changed(signed_statement(keys, GOOD), path, value))
     assert said == "the signature is not a sigstore bundle with one DSSE envelope for this key"
-
-
-@pytest.mark.parametrize("signature", ["", "AAAA", "MAYCAQACAQA="])
-def test_signatures_of_nothing(keys, signature):
-    path = ["dsseEnvelope", "signatures", 0, "sig"]
-    said = refusal(keys, changed(signed_statement(keys, GOOD), path, signature))
-    assert said == "the key did not sign the content of the bundle"
 
 
 @pytest.mark.parametrize("text", [b"", b"x" * 64, b"null", b"[" * 60_000, b"1" * 60_000])

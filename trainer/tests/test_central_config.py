@@ -9,19 +9,6 @@ DP_SGD = "kind: dp_sgd, epsilon: 1, delta: 1e-5"
 PRO = "kind: labeldp_pro, epsilon: 1, delta: 1e-5"
 
 
-def test_defaults():
-    assert parse_config(with_method(DP_SGD)).config.method.batches == "secret"
-    for denoiser, batches in (
-        ("noop", "secret"),
-        ("alt_conv", "secret"),
-        ("self_conv", "partition"),
-    ):
-        text = with_method(f"{PRO}, denoiser: {denoiser}")
-        assert parse_config(text).config.method.batches == batches
-    text = with_method(f"{PRO}, denoiser: self_span, batches: public")
-    assert parse_config(text).config.method.batches == "public"
-
-
 @pytest.mark.parametrize(
     ("method", "expected"),
     [

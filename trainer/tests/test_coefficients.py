@@ -248,20 +248,6 @@ def test_private_labels_without_noise_are_ordinary_least_squares(place):
     np.testing.assert_allclose(rare.rows[order, 0], margins, rtol=1e-6)
 
 
-def test_features_that_go_together_have_no_coefficient_and_others_do(place, tmp_path):
-    found = table()
-    twice = found.append_column("twice", pa.array(2 * found["b"].to_numpy()))
-    pq.write_table(twice, tmp_path / "t.parquet")
-    write_artifact(tmp_path)
-    for name in ("release", "private"):
-        text = CONFIGS[name].replace("[a, b,", "[a, b, twice,")
-        train(parse_config(text, "t.yaml", tmp_path), tmp_path / name)
-        kept = read_coefficients(tmp_path / name).kept
-        why = {(c.feature, c.category): c.why_not for c in kept.coefficients}
-        assert why["b", None] == why["twice", None] == "collinear"
-        assert why["a", None] is None and why["c", "w"] is None
-
-
 def test_what_was_not_released_is_said_and_a_goal_avoids_it(place, tmp_path):
     random = np.random.default_rng(0)
     features = random.normal(size=(400, 12))
@@ -325,28 +311,6 @@ def test_private_labels_that_are_biased_or_unknown_have_no_coefficients(place, t
     pq.write_table(table(), tmp_path / "t.parquet")
     train(parse_config(CONFIGS["private"], "t.yaml", tmp_path), tmp_path / "biased")
     assert "are biased" in labeldp("runs", "--coefficients", tmp_path / "biased", code=2)
-
-
-def test_few_rows_have_no_interval(place):
-    """Of a category that five rows have, noise does not average out."""
-    _, dataset, _ = setting(place, "private")
-    codes = dataset.train.features["categorical"].copy()
-    codes[:] = np.where(codes == 0, 1, codes)
-    codes[:5] = 0
-    part = dataclasses.replace(
-        dataset.train, features={**dataset.train.features, "categorical": codes}
-    )
-    columns = OriginalColumns(dataset.encoder, part)
-    zeros = np.zeros((10, 1))
-    found = of_private(
-        columns,
-        PrivateTargets(
-            np.arange(1500) % 10, zeros + np.arange(10)[:, None], zeros, zeros, zeros, zeros
-        ),
-        None,
-    )
-    few = [c.category == "(missing)" for c in columns.columns]
-    assert (found.enough == ~np.array(few)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e148])

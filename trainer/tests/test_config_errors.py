@@ -38,30 +38,6 @@ def test_one_message(old, new, expected):
     assert expected in message(CONFIG.replace(old, new, 1))
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ("label_version: 1", "t.yaml:13: method.artifact: this key is missing"),
-        ("artifact: x, key: k", "key and id_column: give both or neither"),
-        ("artifact: x, context: k", "context and label_version need key"),
-        ("artifact: x, column: a, private_column: b", "give only one"),
-        ("artifact: x, private_column: b, key: k, id_column: i", "already private"),
-        ("artifact: x, column: c", "method.column: is also a feature"),
-        ("artifact: x, column: z, key: k, id_column: z", "method.id_column: is the label; ids"),
-        (
-            "artifact: x, column: z, user_column: z, max_examples_per_user: 1",
-            "method.user_column: is the label; users must be public",
-        ),
-        (
-            "artifact: x, correction: none",
-            "t.yaml:13: method.correction: needs loss: cross_entropy",
-        ),
-    ],
-)
-def test_privatized_options(options, expected):
-    assert expected in message(CONFIG.replace(PRIVATE[0], PRIVATE[1] % options))
-
-
 def test_a_config_is_a_mapping():
     assert message("- 1") == "t.yaml:1: expected a mapping with the keys of a config"
     assert message("") == "t.yaml:1: the file is empty"

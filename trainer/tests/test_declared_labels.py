@@ -6,11 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_trainer.data.labels import Cells, declared, places, require_declared
+from labeldp_trainer.data.labels import Cells, declared, require_declared
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.one_release.rows import label_steps
-
-from trainer.tests.command import labeldp, written
 
 TEXT = pa.array(["1", "red", None])
 COLUMNS = {
@@ -59,18 +56,6 @@ def test_types_that_hold_no_label(task, column):
         assert said.startswith("t.parquet: 'y' is declared to hold ") and "\n" not in said
 
 
-@pytest.mark.parametrize(("task", "column"), PAIRS)
-def test_no_column_that_is_refused_could_be_read(task, column):
-    """All its labels would have been the default: nothing that worked is lost."""
-    values, classes = COLUMNS[column], TASKS[task]
-    if refused(values, classes) is None:
-        return
-    if classes is None:
-        assert not label_steps(values, -100, 100, 0).any()
-    else:
-        assert (places(values, classes) < 0).all()
-
-
 @pytest.mark.parametrize("column", [name for name in COLUMNS if "numpy" not in name])
 def test_values_decide_nothing(column):
     """No row, or nulls alone: the answer is that of the type."""
@@ -113,15 +98,3 @@ def place(tmp_path):
     lines = [f"{x!r},{y}" for x, y in zip(a.tolist(), labels, strict=True)]
     (tmp_path / "train.csv").write_text("\n".join(["a,y", *lines]) + "\n", encoding="utf-8")
     return tmp_path
-
-
-@pytest.mark.parametrize("case", RUNS)
-def test_a_run_is_refused_before_anything_is_drawn(place, undrawn, case):
-    more, rest = RUNS[case]
-    config = written(place, TABLE % ("parquet", more) + rest)
-    before = sorted(place.iterdir())
-    said = labeldp("train", config, "-o", place / "run", code=2)
-    said = said.removeprefix("representation 300 of 300\n")  # progress
-    assert said.startswith("labeldp: ") and said.count("\n") == 1
-    assert "train.parquet: 'y' is declared to hold text" in said
-    assert sorted(place.iterdir()) == before

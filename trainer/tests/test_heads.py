@@ -1,6 +1,7 @@
 """Softmax models from sums: how much they are penalised, and how sure they are."""
 
 import numpy as np
+import pytest
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.choice import CanonicalFit, likely, temperature, unit_coordinates
@@ -42,6 +43,7 @@ def test_an_agreement_that_noise_hides_makes_a_model_unsure():
     assert all(np.diff(rising) > 0)
 
 
+@pytest.mark.slow
 def test_private_labels_that_teach_nothing_leave_a_model_unsure():
     """Randomized response at ε = 0.05: the loss of equal probabilities is log 10."""
     random, rows, k = np.random.default_rng(4), 4000, 10

@@ -1,7 +1,6 @@
 """Configs and data that the methods for labels refuse: one message, and nothing is left behind."""
 
 import pytest
-from labeldp_trainer import ConfigError, parse_config
 
 from trainer.tests.command import refused
 from trainer.tests.label_method_helpers import config, write_problem
@@ -26,13 +25,6 @@ BAD = [
     ),
     ("kind: alibi, epsilon: 1, default: 12", "method.default: is not one of the classes"),
 ]
-
-
-@pytest.mark.parametrize(("method", "expected"), BAD)
-def test_configs(method, expected):
-    with pytest.raises(ConfigError) as error:
-        parse_config(config(method), "t.yaml")
-    assert expected in str(error.value)
 
 
 CLUSTERS = "kind: clusters, k: 2, epsilon: 1, epsilon_prior: 1"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.cli import train_command
 
-from trainer.tests.trainer_helpers import write_config, write_tables
+from trainer.tests.trainer_helpers import write_tables
 
 # No module of JAX can be loaded, and no table is there: whatever goes on is found out.
 WITHOUT_JAX = """
@@ -54,20 +54,6 @@ def test_a_name_that_is_taken_by_something_else(tmp_path):
     result = CliRunner().invoke(train_command, ["no-such-config.yaml", "-o", str(path)])
     assert result.exit_code == 2
     assert "is not a run folder, or is damaged; choose another folder" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("output", "words"),
-    [
-        ("train.yaml/run", "train.yaml: is not a directory"),
-        (os.fsdecode(b"r\xff"), "is not valid UTF-8"),
-    ],
-)
-def test_a_folder_that_cannot_be_made(tmp_path, output, words):
-    """Labels were drawn, or a representation was learned for hours, before that was found out."""
-    write_config(tmp_path)  # whose tables are not there
-    for more in ((), ("--resume",)):
-        require_refused(labeldp(tmp_path, "train", "train.yaml", "-o", output, *more), words)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis.additive import worst_ratio
 from labeldp_verify.decode import read_form, read_model
 from labeldp_verify.errors import CheckFailedError
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_verify.graph.alias_table import alias_entries
+from labeldp_verify.forms import IntegerDomain
 
 from verifier.tests.artifacts import NOISE, TABLE, artifact
 from verifier.tests.files import (
@@ -145,26 +144,6 @@ def test_canonical_files_of_other_integers_fail(form, changes, steps):
     assert failed_step(forged(form, other)) in steps
 
 
-def test_another_layout_of_the_same_weights_is_not_canonical():
-    def change(entries):
-        entries[0:8] = alias_of(TABLE.counts[0], (4, 3, 2, 1, 0))
-        return entries
-
-    assert failed_step(with_constant(artifact("table"), "table_entries", change)) == "whole file"
-
-
-def alias_of(weights, order):
-    """The weights dealt in another order: entries that give the same distribution."""
-    renamed = alias_entries([weights[i] for i in order], 24)
-    entries = [0] * 8
-    place = [*order, 5, 6, 7]
-    for new, entry in enumerate(renamed):
-        j, a = place[new], place[entry % 8]
-        own = 2**21 if entry % 8 == new else (entry >> 3) + (new < entry % 8)
-        entries[j] = j if a == j else ((own - (j < a)) << 3) | a
-    return np.array(entries, dtype=np.uint64)
-
-
 @pytest.mark.parametrize(
     ("form", "name", "change"),
     [
@@ -191,21 +170,6 @@ def alias_of(weights, order):
 def test_constants_of_the_wrong_size_or_range_do_not_decode(form, name, change):
     with pytest.raises(CheckFailedError):
         read(form, with_constant(artifact(form), name, change), DOMAIN)
-
-
-@pytest.mark.parametrize(
-    "domain",
-    [
-        CategoricalDomain((0, 1, 2, 3, 4), 0),
-        IntegerDomain(0, 5),
-        IntegerDomain(1, 5),
-        IntegerDomain(0, 2**53),
-        RealDomain(0.5, 4.5, 5),
-    ],
-)
-def test_other_domains_do_not_decode(domain):
-    with pytest.raises(CheckFailedError):
-        read("additive", artifact("additive"), domain)
 
 
 def test_hostile_numbers_of_labels_do_not_decode():

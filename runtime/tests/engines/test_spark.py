@@ -337,30 +337,3 @@ def test_the_number_of_a_set_takes_the_place_of_all_label_columns(randomize, pai
     fresh = randomize(df, ["converted", "value"], path, add_as="p")
     assert fresh.columns == [*df.columns, "p"] and column(fresh, "converted") == labels["converted"]
     assert len(set(column(fresh, "p"))) > 5
-
-
-@FRESH
-@pytest.mark.parametrize(
-    ("name", "columns", "options", "message"),
-    [
-        ("text", {"value": "converted", "converted": "value"}, {}, "expected (text|numbers)"),
-        (
-            "text",
-            ["value", "converted"],
-            {"add_as": {"value": "p", "converted": "P"}},
-            "and Spark ignores case",
-        ),
-        (
-            "text",
-            ["value", "converted"],
-            {"add_as": {"value": "p", "converted": "Z"}},
-            "and Spark ignores case",
-        ),
-        ("sets", ["value", "converted"], {"add_as": "VALUE"}, "and Spark ignores case"),
-    ],
-)
-def test_what_are_no_label_columns_is_refused_at_once(
-    randomize, pairs, tmp_path, name, columns, options, message
-):
-    with pytest.raises(LabelError, match=message):
-        randomize(pairs[0], columns, tmp_path / f"{name}.onnx", **options)

@@ -47,6 +47,7 @@ def test_a_softmax_is_near_the_truth_and_better_than_squares_where_noise_is_larg
         assert truth < found < min(squares + 0.003 * (epsilon > 2), truth + most)
 
 
+@pytest.mark.slow
 def test_rows_of_users_count_as_their_shares():
     owners = np.arange(2000) // 3
     truth, found, squares = fitted(2000, 4.0, 1, owners)

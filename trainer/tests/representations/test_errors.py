@@ -6,28 +6,9 @@ from labeldp_trainer import ConfigError, InputError
 
 from trainer.tests.representations.representation_helpers import (
     PATCHES,
-    loaded,
     vectors,
     write_images,
 )
-
-
-@pytest.mark.parametrize(
-    ("representation", "expected"),
-    [
-        ("{kind: patch}", "t.yaml:5: representation.kind: 'patch' is unknown; did you mean"),
-        (
-            "{kind: patches, components: 0}",
-            "expected a number of components from 1 to 8,192, or all",
-        ),
-        ("{kind: patches, patches: 4000}", "36,000 columns; at most 8,192 are allowed"),
-        ("{kind: splines}", "t.yaml:5: representation.kind: splines needs a table"),
-    ],
-)
-def test_configs_of_images(tmp_path, representation, expected):
-    with pytest.raises(ConfigError) as error:
-        loaded(tmp_path, representation)
-    assert expected in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def write_tables(folder: Path) -> None:
 def try_spec(data: bytes, folder: Path) -> str:
     """What became of a spec in a folder with tables: refused, planned, unsolved, or verified.
 
-    Raises FoundError for whatever must never happen.
+    Raises FoundError for what must never happen.
     """
     spec, build = folder / "spec.yaml", folder / "build"
     spec.write_bytes(data)
@@ -43,7 +43,7 @@ def try_spec(data: bytes, folder: Path) -> str:
     shutil.rmtree(build, ignore_errors=True)
     compiled = labeldp("compile", spec, "-o", build, "--quiet", codes=(0, 2))
     if compiled.exit_code == 2:
-        # A solver that gives up leaves the prior that was paid for, and nothing else.
+        # A solver that gives up leaves the prior that was drawn, and nothing else.
         left = list(build.iterdir()) if build.exists() else []
         if any(not path.name.endswith(".prior.json") for path in left):
             raise FoundError(f"a refused compile left {left}")

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
-from labeldp_verify.analysis import BiasRule, analyse, row_means
+from labeldp_verify.analysis import BiasRule, analyse, expected_loss, row_means
 from labeldp_verify.forms import CategoricalDomain, Domain, ExactNumbers, WindowRandomizer
 from labeldp_verify.graph import bucket_grid
 from pydantic import Field, StrictInt, model_validator
@@ -442,7 +442,7 @@ def _small(
 
 def _loss(problem: Problem, randomizer: WindowRandomizer) -> Fraction:
     labels = problem.domain.labels()
-    return analyse(randomizer).expected_loss(labels, problem.weights, problem.loss)[0]
+    return expected_loss(analyse(randomizer), labels, problem.weights, problem.loss)[0]
 
 
 def _on_outputs(

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.analysis import analyse, strays
+from labeldp_verify.analysis import analyse, expected_loss, strays
 from labeldp_verify.artifact import assess
 from labeldp_verify.usefulness.estimates import MAX_LABELS, most_belief
 
@@ -120,12 +120,12 @@ class Bench:
         use, shortcomings = assess(
             spec.domain, randomizer, weights, epsilon, classes=spec.has_classes
         )
-        label_error = float(analysis.expected_loss(labels, weights, "zero_one", astray)[0])
+        label_error = float(expected_loss(analysis, labels, weights, "zero_one", astray)[0])
         if use.distance is not None:
             label_error = use.distance.mean
         merit = use.variance
         if spec.goal == "labels":
-            merit = float(analysis.expected_loss(labels, weights, spec.loss, astray)[0])
+            merit = float(expected_loss(analysis, labels, weights, spec.loss, astray)[0])
         is_useless = are_degenerate(shortcomings, spec.goal)
         return Trial(
             mechanism,

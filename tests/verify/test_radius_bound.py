@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from labeldp_verify.analysis.lower_bound import radii_of, radius_bound
+from labeldp_verify.analysis.losses import radius_bound
+from labeldp_verify.analysis.lower_bound import radii_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from labeldp_verify.analysis import analyse, equally_likely, row, value
 from labeldp_verify.analysis.grid_labels import bias_in_range, strays
+from labeldp_verify.analysis.losses import LOSSES
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, Integers, Output, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import least_log_bound
@@ -96,7 +97,7 @@ class Table:
             claims.prior.weights,
             rational(claims.exact.realised_ratio),
             claims.utility.largest_bias,
-            classes=claims.utility.loss == "zero_one",
+            classes=LOSSES[claims.utility.loss].equality,
         )
 
     @cached_property

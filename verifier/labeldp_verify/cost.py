@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from labeldp_verify.analysis.losses import LOSSES
 from labeldp_verify.budget import affordable, charge
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers
@@ -114,14 +115,12 @@ WINDOWS = ("window", "grouped_window")  # forms
 _FIELD = 4e-6, 450.0  # seconds and bytes of a field of the protobuf
 _SCAN_SHARE = 4  # walking over the fields may take a quarter of the budget
 _PART = 1.5e-6, 160.0  # of a list, an object, or an item of one, in JSON
-# Of labels: those of windows are taken together, those of other forms one by one.
-_LABEL = {"squared": 120e-6, "absolute": 140e-6, "zero_one": 60e-6}
-_OTHER_LABEL, _LABEL_BYTES = 200e-6, 3000.0
+# Of labels: those of windows are taken together, those of other forms one by one (``losses``).
+_LONG_LABEL, _LABEL_BYTES = 200e-6, 3000.0
 _WINDOW_LABEL, _WINDOW_LABEL_BYTES = 8e-6, 800.0
 _LONG_WINDOW_LABEL = 60e-6  # where outputs have many digits, and their squares twice as many
 _REAL_LABEL = 16e-6  # more
 _TABLE = 4e-3  # of a table, however few labels there are
-_DUAL = {"squared": 60e-6, "absolute": 20e-6, "zero_one": 10e-6}
 # More, where radii prove the bound: 3 to 4 s of the 8 that a million labels take, for which the
 # other estimates charge 17 already. Long numbers are multiplied.
 _RADIUS, _RADIUS_BYTES, _LONG_RADIUS = 1.5e-6, 250.0, 30e-6
@@ -195,9 +194,9 @@ def charge_execution() -> None:
 
 def seconds_a_label(loss: str, kind: str, *, duals: bool, windows: bool) -> float:
     """Of checking one label of one table, for a kind of domain; ``duals`` prove a lower bound."""
-    each = _WINDOW_LABEL if windows else _LABEL.get(loss, _OTHER_LABEL)
+    each = _WINDOW_LABEL if windows else LOSSES[loss].seconds
     each += _REAL_LABEL if kind in ("real", "grid") else 0
-    return each + (_DUAL.get(loss, 0) if duals else 0)
+    return each + (LOSSES[loss].dual_seconds if duals else 0)
 
 
 def charge_tables(model: ModelProto, form: str) -> None:
@@ -226,7 +225,7 @@ def charge_outputs(randomizer: Randomizer, labels: int) -> None:
         return
     bits = max(max(v.numerator.bit_length(), v.denominator.bit_length()) for v in exact)
     items = labels + len(exact)
-    each = _LONG_WINDOW_LABEL if randomizer.form in WINDOWS else _OTHER_LABEL
+    each = _LONG_WINDOW_LABEL if randomizer.form in WINDOWS else _LONG_LABEL
     charge(
         f"{items:,} labels and outputs with numbers of {bits:,} bits",
         seconds=items * each * (_longer(2 * bits) - 1),
@@ -245,7 +244,7 @@ def charge_duals(sides: Sequence[Sequence[Decimal]], weights: Sequence[int], los
     bits += 8 * max(weights).bit_length()  # every label's slope is divided by their sum
     charge(
         f"dual values for {labels:,} labels, in numbers of {bits:,} bits",
-        seconds=labels * _DUAL.get(loss, 0) * (_longer(bits) - 1),
+        seconds=labels * LOSSES[loss].dual_seconds * (_longer(bits) - 1),
         bytes=labels * 2 * bits,
     )
 

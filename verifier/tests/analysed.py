@@ -1,7 +1,8 @@
 """The exact analysis in the terms of the tests."""
 
 import numpy as np
-from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis import analyse, expected_loss
+from labeldp_verify.analysis.losses import losses_by_row
 
 
 def realised_ratio(randomizer):
@@ -23,10 +24,10 @@ def variances(randomizer):
 def losses_by_label(randomizer, labels, weights, loss):
     """[k] bounds of the expected loss of each label; zeros where the weight is 0."""
     rows = np.flatnonzero(weights)
-    bounds = analyse(randomizer).losses(rows, [labels[i] for i in rows], loss)
+    bounds = losses_by_row(analyse(randomizer), rows, [labels[i] for i in rows], loss)
     of_row = dict(zip(rows.tolist(), zip(*bounds, strict=True), strict=True))
     return [of_row.get(i, (0, 0)) for i in range(len(weights))]
 
 
 def noisy_label_loss(randomizer, labels, weights, loss, strays=None):
-    return analyse(randomizer).expected_loss(labels, weights, loss, strays)
+    return expected_loss(analyse(randomizer), labels, weights, loss, strays)

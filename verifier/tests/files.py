@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.any_form import ColumnLoss
+from labeldp_verify.analysis.losses import Loss
 from labeldp_verify.claims import Declaration
 from labeldp_verify.claims.whole_file import TableStatement, state_certificate
 from labeldp_verify.decode import (

@@ -3,9 +3,10 @@
 import random
 from fractions import Fraction
 
-from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis import analyse, expected_loss
 from labeldp_verify.analysis.grid_labels import strays
-from labeldp_verify.analysis.lower_bound import BiasRule, bound_value, dual_is_feasible
+from labeldp_verify.analysis.losses import dual_is_feasible
+from labeldp_verify.analysis.lower_bound import BiasRule, bound_value
 from labeldp_verify.analysis.probabilities import row as counts_of
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, exp_bounds
@@ -101,7 +102,7 @@ def test_windows_by_their_definition():
                 if w
             )
             for known in (labels, domain.labels()):
-                assert analysis.expected_loss(known, weights, loss, astray) == (
+                assert expected_loss(analysis, known, weights, loss, astray) == (
                     mean / total,
                     mean / total,
                 )

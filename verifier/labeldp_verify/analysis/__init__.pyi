@@ -1,7 +1,6 @@
 """The names that this room hands out; ``__init__.py`` loads each one when it is used."""
 
 from labeldp_verify.analysis.analysis import Labels as Labels
-from labeldp_verify.analysis.analysis import Loss as Loss
 from labeldp_verify.analysis.any_form import ColumnLoss as ColumnLoss
 from labeldp_verify.analysis.any_form import analyse as analyse
 from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER as MAX_LABELS_PER_USER
@@ -13,11 +12,15 @@ from labeldp_verify.analysis.composition import masses_of as masses_of
 from labeldp_verify.analysis.grid_labels import rounds_to_nearest as rounds_to_nearest
 from labeldp_verify.analysis.grid_labels import row_means as row_means
 from labeldp_verify.analysis.grid_labels import strays as strays
+from labeldp_verify.analysis.losses import LOSSES as LOSSES
+from labeldp_verify.analysis.losses import Loss as Loss
+from labeldp_verify.analysis.losses import LossOfColumn as LossOfColumn
+from labeldp_verify.analysis.losses import dual_is_feasible as dual_is_feasible
+from labeldp_verify.analysis.losses import expected_loss as expected_loss
+from labeldp_verify.analysis.losses import radius_bound as radius_bound
 from labeldp_verify.analysis.lower_bound import BiasRule as BiasRule
 from labeldp_verify.analysis.lower_bound import bound_value as bound_value
-from labeldp_verify.analysis.lower_bound import dual_is_feasible as dual_is_feasible
 from labeldp_verify.analysis.lower_bound import radii_of as radii_of
-from labeldp_verify.analysis.lower_bound import radius_bound as radius_bound
 from labeldp_verify.analysis.lower_bound import unbiased_tolerance as unbiased_tolerance
 from labeldp_verify.analysis.probabilities import Floats as Floats
 from labeldp_verify.analysis.probabilities import StepFunction as StepFunction

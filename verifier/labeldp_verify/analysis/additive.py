@@ -68,7 +68,7 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         words = equally_likely(self.randomizer)
         return ExactNumbers(means, words * parts), ExactNumbers(squares, words * parts**2)
 
-    def _absolute(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+    def distances(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
         """All distances with their signs, less twice those up to the label, which are negative."""
         step = Fraction(self.randomizer.unit)
         heights = labels.minus(ExactNumbers.of([self.randomizer.origin]))
@@ -79,7 +79,7 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         distances = unit * (whole_moment - 2 * moment) - gaps * (total - 2 * mass)
         return ExactNumbers(distances, equally_likely(self.randomizer) * scale)
 
-    def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
+    def unequal(self, rows: Rows, labels: Labels) -> ExactNumbers:
         """One less the weight of the lattice points whose float64 output is the label."""
         points = [self.randomizer.points_of(label) for label in labels]
         until, _, _ = self._up_to(rows, [own.stop - 1 for own in points])
@@ -87,7 +87,9 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         words = equally_likely(self.randomizer)
         return ExactNumbers(words - (until - before), words)
 
-    def _poisson(self, rows: Rows, labels: ExactNumbers) -> Losses:
+    @property
+    def logarithms(self) -> Losses:
+        """There are none: ValueError."""
         raise ValueError(
             "the Poisson loss needs positive outputs, and added noise can make them negative"
         )

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,10 @@ from labeldp_verify.budget import charge
 from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, log_bounds
 
-Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
-"""``sum`` is that of several columns: their losses, each times its weight."""
 Labels = Sequence[Any]  # exact numbers (Fraction), or categories
 Rows = NDArray[np.intp]
 Losses = tuple[ExactNumbers, ExactNumbers]
 """Bounds; equal where the expectation is rational."""
-_AT_ONCE = 1 << 16  # rows whose losses are held at one time
 _LOGARITHM = 300e-6  # seconds
 _LOG_SCALE = 2**256
 R = TypeVar("R", bound=Randomizer)
@@ -65,16 +62,17 @@ class Analysis(ABC, Generic[R]):
         """[k] E[ŷ] and E[ŷ²] of every row; for outputs that are numbers."""
 
     @abstractmethod
-    def _absolute(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+    def distances(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
         """[n] E|ŷ − labels[j]| in the row rows[j]."""
 
     @abstractmethod
-    def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
+    def unequal(self, rows: Rows, labels: Labels) -> ExactNumbers:
         """[n] Pr[ŷ ≠ labels[j]] in the row rows[j]."""
 
+    @property
     @abstractmethod
-    def _poisson(self, rows: Rows, labels: ExactNumbers) -> Losses:
-        """Bounds [n] of E[ŷ − labels[j]·ln ŷ] in the row rows[j]."""
+    def logarithms(self) -> Losses | None:
+        """Bounds [k] of E[ln ŷ] of every row; None where an output is not positive."""
 
     def output_rounding(self) -> Fraction:
         """A bound on |float64 output − exact output|."""
@@ -102,60 +100,6 @@ class Analysis(ABC, Generic[R]):
         mean, square = self.moments
         unit = mean.unit**2
         return ExactNumbers(square.over(unit) - mean.numerators**2, unit)
-
-    def losses(self, rows: Rows, labels: Labels, loss: Loss) -> Losses:
-        """Bounds [n] of E[ℓ(ŷ, labels[j])] in the row rows[j], for ``rows`` and ``labels`` [n].
-
-        ``squared`` ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ, ``zero_one`` 1[ŷ ≠ y].
-        Raises ValueError where the loss is infinite, and for any other loss.
-        """
-        if loss == "zero_one":
-            both = self._zero_one(rows, labels)
-        elif loss == "poisson":
-            return self._poisson(rows, ExactNumbers.of(labels))
-        elif loss == "squared":
-            both = self._squared(rows, ExactNumbers.of(labels))
-        elif loss == "absolute":
-            both = self._absolute(rows, ExactNumbers.of(labels))
-        else:
-            raise ValueError(f"there is no loss {loss!r} of a single column")
-        return both, both
-
-    def _squared(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
-        """½·E[(ŷ − y)²] from the first two moments."""
-        mean, square = (moment.take(rows) for moment in self.moments)
-        cross = ExactNumbers(labels.numerators * mean.numerators, labels.unit * mean.unit)
-        own = ExactNumbers(labels.numerators * labels.numerators, labels.unit**2)
-        unit = math.lcm(square.unit, cross.unit, own.unit)
-        twice = square.over(unit) - 2 * cross.over(unit) + own.over(unit)
-        return ExactNumbers(twice, 2 * unit)
-
-    def expected_loss(
-        self, labels: Labels, weights: Sequence[int], loss: Loss, strays: Strays | None = None
-    ) -> tuple[Fraction, Fraction]:
-        """Bounds of E ℓ(ŷ, y), y drawn in proportion to ``weights`` [k] (integers ≥ 0).
-
-        The two differ for the Poisson loss only, by less than 2^-200 of its terms. Definition 4 of
-        the optimal unbiased randomizers paper (2023).
-        """
-        known = labels if loss == "zero_one" else ExactNumbers.of(labels)
-        low = high = Fraction(0)
-        weighty = np.flatnonzero([weight != 0 for weight in weights])
-        for rows in np.split(weighty, range(_AT_ONCE, len(weighty), _AT_ONCE)):
-            own = [weights[i] for i in rows.tolist()]
-            least, most = self.losses(rows, _taken(known, rows), loss)
-            low, high = low + least.weighted(own), high + most.weighted(own)
-        if strays:  # what changes where a label takes the row of a neighbour
-            at, others, shares = stray_columns(strays)
-            own = [weights[i] * n for i, n in zip(at.tolist(), shares.numerators, strict=True)]
-            kept = np.flatnonzero([weight != 0 for weight in own])
-            at, others, own = at[kept], others[kept], [own[i] for i in kept]
-            seen = _taken(known, at)
-            there, here = self.losses(others, seen, loss), self.losses(at, seen, loss)
-            low += there[0].minus(here[0]).weighted(own) / shares.unit
-            high += there[1].minus(here[1]).weighted(own) / shares.unit
-        total = sum(weights)
-        return low / total, high / total
 
 
 class ListedAnalysis(Analysis[L]):
@@ -192,25 +136,9 @@ class ListedAnalysis(Analysis[L]):
             labels = labels.numerators.tolist()  # faster than fractions
         return np.array([index.get(label, -1) for label in labels], dtype=np.int64)
 
-    def _poisson(self, rows: Rows, labels: ExactNumbers) -> Losses:
-        y, logarithms = labels.numerators, self._logarithms
-        if min(y, default=0) < 0 or (logarithms is None and any(y)):
-            raise ValueError("the Poisson loss of a positive label is infinite at the output 0")
-        mean = self.means().take(rows)
-        if logarithms is None:
-            return mean, mean
-        # E[ŷ] − y·E[ln ŷ], over the units of all three.
-        least, most = (side.take(rows) for side in logarithms)
-        unit = mean.unit * labels.unit * least.unit
-        high, low = (
-            ExactNumbers(mean.over(unit) - (y * of.numerators) * mean.unit, unit)
-            for of in (least, most)
-        )
-        return low, high
-
     @cached_property
-    def _logarithms(self) -> Losses | None:
-        """Bounds [k] of E[ln ŷ]; None where an output is not positive."""
+    def logarithms(self) -> Losses | None:
+        """Bounds [k] of E[ln ŷ] of every row; None where an output is not positive."""
         values: Sequence[Any] = self.randomizer.values
         charge(f"{len(values):,} logarithms", seconds=len(values) * _LOGARITHM)
         if min(values) <= 0:
@@ -220,13 +148,6 @@ class ListedAnalysis(Analysis[L]):
         above = self._sums([math.ceil(high * _LOG_SCALE) for _, high in logs])
         scale = _LOG_SCALE * self.randomizer.words
         return ExactNumbers(below, scale), ExactNumbers(above, scale)
-
-
-def _taken(labels: Labels, rows: Rows) -> Labels:
-    """The labels at these places."""
-    if isinstance(labels, ExactNumbers):
-        return labels.take(rows)
-    return [labels[i] for i in rows.tolist()]
 
 
 def integers_of(values: Sequence[Any]) -> tuple[list[int], int]:

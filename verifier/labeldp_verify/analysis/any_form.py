@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import compress
 from operator import mul
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,10 @@ from labeldp_verify.analysis.additive import AdditiveAnalysis
 from labeldp_verify.analysis.analysis import (
     Labels,
     ListedAnalysis,
-    Loss,
-    Losses,
     Rows,
     TooMuchWorkError,
 )
+from labeldp_verify.analysis.losses import LOSSES, Loss, LossOfColumn, expected_loss
 from labeldp_verify.analysis.probabilities import Coverage, Points, StepFunction, ends_of
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import (
@@ -73,16 +72,10 @@ class TableAnalysis(ListedAnalysis[TableRandomizer]):
                 up, down = high, low
         return Fraction(up, down)
 
-    def losses(self, rows: Rows, labels: Labels, loss: Loss) -> Losses:
-        """As of every form. Raises ValueError for sets of classes and another loss than 0-1."""
-        if self.randomizer.sets is not None and loss != "zero_one":
-            raise ValueError("sets of classes have only the zero_one loss")
-        return super().losses(rows, labels, loss)
-
     def _sums(self, numbers: Sequence[int]) -> Whole:
         return whole(_dot(row, numbers) for row in self.randomizer.counts)
 
-    def _absolute(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+    def distances(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
         """Outputs above y less those below, each with its distance."""
         (numbers, unit), parts, found = self._numbers, labels.unit, []
         for i, y in zip(rows.tolist(), labels.numerators * unit, strict=True):
@@ -93,7 +86,8 @@ class TableAnalysis(ListedAnalysis[TableRandomizer]):
             found.append(moment * parts - y * mass)
         return ExactNumbers(whole(found), unit * parts * self.randomizer.words)
 
-    def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
+    def unequal(self, rows: Rows, labels: Labels) -> ExactNumbers:
+        """As of every form; of sets, a class is drawn from the private set, each as likely."""
         r = self.randomizer
         if r.sets is not None:
             return self._not_drawn_from_sets(rows)
@@ -102,7 +96,6 @@ class TableAnalysis(ListedAnalysis[TableRandomizer]):
         return ExactNumbers(whole(r.words - count for count in kept), r.words)
 
     def _not_drawn_from_sets(self, rows: Rows) -> ExactNumbers:
-        """The 0-1 loss of a class that is drawn from the private set, each as likely."""
         r, sets = self.randomizer, self.randomizer.sets
         assert sets is not None
         sizes = [max(size, 1) for size in sets.sizes]
@@ -194,7 +187,7 @@ class WindowAnalysis(ListedAnalysis[WindowRandomizer]):
         numbers, _ = self._numbers
         return StepFunction(ends_of(self.randomizer.base), numbers), self._extra_line(numbers)
 
-    def _absolute(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+    def distances(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
         """On a stretch of increasing outputs v − y changes sign once: both sides are integrals.
 
         Labels with one offset and as many outputs below them have the same integrals.
@@ -240,7 +233,8 @@ class WindowAnalysis(ListedAnalysis[WindowRandomizer]):
         overlap = np.maximum(starts[at], bounds[stretch]), np.minimum(ends[at], bounds[stretch + 1])
         return at, stretch, *overlap
 
-    def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
+    def unequal(self, rows: Rows, labels: Labels) -> ExactNumbers:
+        """As of every form."""
         r, outputs = self.randomizer, self._equal_outputs(labels)
         there, outputs = outputs >= 0, np.maximum(outputs, 0)
         starts = np.array(r.offsets, dtype=np.int64)[rows]
@@ -266,7 +260,6 @@ def _apart(line: StepFunction, start: Points, turn: Points, end: Points) -> tupl
 
 
 _COLUMN_STEP = 4e-6  # seconds of a segment, or of a label, for each column
-COLUMN_LOSSES: tuple[Loss, ...] = ("squared", "absolute", "zero_one")
 
 
 @dataclass(frozen=True)
@@ -288,8 +281,9 @@ def column_losses(
     if not isinstance(domain, JointDomain) or not isinstance(r, WindowRandomizer):
         raise ValueError("only window randomizers of several columns have losses by column")
     for part, loss in zip(domain.parts, losses, strict=True):
-        if loss not in COLUMN_LOSSES or (
-            isinstance(part, CategoricalDomain) and loss != "zero_one"
+        equality = loss in get_args(LossOfColumn) and LOSSES[loss].equality
+        if loss not in get_args(LossOfColumn) or (
+            isinstance(part, CategoricalDomain) and not equality
         ):
             raise ValueError(f"a column of this kind has no {loss} loss")
     steps = len(domain.parts) * (len(r.extra) + len(r.offsets) + len(r.base))
@@ -302,9 +296,9 @@ def column_losses(
     found = []
     for part, loss, (own, drawn) in zip(domain.parts, losses, places, strict=True):
         seen: Any = part.labels()
-        labels = seen.take(own) if loss != "zero_one" else [part.listed[i] for i in own]
+        labels = [part.listed[i] for i in own] if LOSSES[loss].equality else seen.take(own)
         analysis = WindowAnalysis(_marginal(r, part, drawn))
-        found.append(analysis.expected_loss(labels, weights, loss)[0])
+        found.append(expected_loss(analysis, labels, weights, loss)[0])
     return found
 
 

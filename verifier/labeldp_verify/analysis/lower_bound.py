@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import compress, pairwise
 from math import gcd, isqrt, lcm
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, whole
 
 # ---- A rigorous lower bound on the noisy label loss from dual values; its proof for the squared
@@ -143,53 +142,27 @@ def _sum_of(terms: Sequence[Fraction]) -> Fraction:
     return total
 
 
-def dual_is_feasible(
-    labels: Sequence[Fraction],
-    weights: Sequence[int],
-    exp_upper: Fraction,
-    alpha: Sequence[Fraction],
-    beta: Sequence[Fraction] | None = None,
-    loss: Loss = "squared",
-) -> bool:
-    """Whether F ≥ 0 on the whole real line, proved; False if not, or if enclosures are too wide.
-
-    Args:
-        labels: [k] increasing; of the 0-1 loss any numbers.
-        weights: [k] integers ≥ 0 in proportion to the prior, not all 0.
-        exp_upper: at least e^ε.
-        alpha: [k] exact, in units of the loss.
-        beta: [k] exact; of the squared loss alone.
-        loss: squared, absolute or zero_one; the latter two are decided exactly.
-
-    Raises:
-        ValueError: the arguments are not as described.
-    """
-    require_weights(weights, exp_upper)
-    if len({len(labels), len(weights), len(alpha)}) != 1:
-        raise ValueError("there must be one weight and one dual value for each label")
-    growth, level = exp_upper - 1, ExactNumbers.of(alpha)
-    if loss == "squared":
-        slopes = ExactNumbers.of(beta or [0] * len(labels))
-        return _squared_holds(*_on_lattice(labels, weights, level, slopes), growth)
-    total = sum(weights)  # times it and a common denominator all are integers
-    if loss == "zero_one":
-        heights = (level.numerators * total).tolist()
-        return zero_one_holds([weight * level.unit for weight in weights], heights, growth)
-    points = ExactNumbers.of(labels)
-    unit = lcm(points.unit, level.unit)
-    return absolute_holds(points.over(unit), whole(weights), level.over(unit) * total, growth)
-
-
 def require_weights(weights: Sequence[int], exp_upper: Fraction) -> None:
     """Raise ValueError unless weights are a prior, and ``exp_upper`` a bound of e^ε."""
     if min(weights) < 0 or not any(weights) or exp_upper < 1:
         raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
 
 
-def _squared_holds(A: list[int], B: list[int], C: list[int], growth: Fraction) -> bool:
-    """Whether F ≥ 0 for h_y = A·n² + B·n + C [k], A ≥ 0."""
+class Duals(NamedTuple):
+    """Labels y [k], weights [k], dual values α and β [k], and a number that is e^ε − 1 or more."""
+
+    labels: ExactNumbers
+    weights: Sequence[int]
+    alpha: ExactNumbers
+    beta: ExactNumbers
+    growth: Fraction
+
+
+def squared_holds(duals: Duals) -> bool:
+    """Whether F ≥ 0 everywhere; False, too, if enclosures are too wide to tell."""
+    A, B, C = _on_lattice(duals)  # h_y = A·n² + B·n + C, A ≥ 0
     # Multiply F by the denominator of the growth: everything stays an integer.
-    one, extra = growth.denominator, growth.numerator
+    one, extra = duals.growth.denominator, duals.growth.numerator
     a, b, c = one * sum(A), one * sum(B), one * sum(C)
     changes: dict[int, list[int]] = defaultdict(list)  # step → pieces that change their sign
     negative = []
@@ -222,19 +195,17 @@ def _squared_holds(A: list[int], B: list[int], C: list[int], growth: Fraction) -
     return is_nonnegative(a + extra * na, b + extra * nb, c + extra * nc, position, None)
 
 
-def _on_lattice(
-    labels: Sequence[Fraction], weights: Sequence[int], level: ExactNumbers, slope: ExactNumbers
-) -> tuple[list[int], list[int], list[int]]:
+def _on_lattice(duals: Duals) -> tuple[list[int], list[int], list[int]]:
     """The h_y as a·n² + b·n + c in n, v = n·δ, all multiplied by one positive number: [k] each.
 
     Over twice the sum of the weights and a common denominator,
     h_y = w·δ²·n² − 2·(w·y + β·Σw)·δ·n + w·y² − 2·α·Σw.
     """
-    y = ExactNumbers.of(labels)
+    y, weights, level, slope, _ = duals
     common = gcd(*weights)
     w = whole([weight // common for weight in weights])
     total = sum(w.tolist())
-    delta = Fraction(1, 1 << LATTICE_BITS) * (Fraction(1 << _log2_ceil(labels[-1] - labels[0])))
+    delta = Fraction(1, 1 << LATTICE_BITS) * (Fraction(1 << _log2_ceil(y[-1] - y[0])))
     top, bottom = delta.numerator, delta.denominator
     unit = lcm(bottom**2, bottom * y.unit, bottom * slope.unit, y.unit**2, level.unit)
     at, square = w * y.numerators, w * (top**2 * unit // bottom**2)
@@ -276,7 +247,15 @@ def _log2_ceil(span: Fraction) -> int:
 _INT64_BITS = 62
 
 
-def absolute_holds(y: Whole, w: Whole, a: Whole, growth: Fraction) -> bool:
+def absolute_holds(duals: Duals) -> bool:
+    """Whether F ≥ 0 everywhere, decided exactly; there are no slopes."""
+    labels, weights, level, _, growth = duals
+    unit = lcm(labels.unit, level.unit)
+    heights = level.over(unit) * sum(weights)  # times that sum all are integers
+    return _lines_hold(labels.over(unit), whole(weights), heights, growth)
+
+
+def _lines_hold(y: Whole, w: Whole, a: Whole, growth: Fraction) -> bool:
     """Whether F ≥ 0 on the whole real line for h_j = w_j·|v − y_j| − a_j, in O(k log k).
 
     ``y`` [k] increasing, ``w`` [k] ≥ 0 and not all 0, ``growth`` is e^ε − 1 or more.
@@ -304,13 +283,16 @@ def absolute_holds(y: Whole, w: Whole, a: Whole, growth: Fraction) -> bool:
     return bool(np.all(growth.denominator * outer + growth.numerator * inner >= 0))
 
 
-def zero_one_holds(w: Sequence[int], a: Sequence[int], growth: Fraction) -> bool:
-    """Whether F ≥ 0 everywhere for h_j = w_j·[v ≠ y_j] − a_j, in O(k)."""
+def zero_one_holds(duals: Duals) -> bool:
+    """Whether F ≥ 0 everywhere, decided exactly in O(k), for h_j = w_j·[v ≠ y_j] − a_j."""
+    _, weights, level, _, growth = duals
 
     def term(h: int) -> int:
         return growth.denominator * h + growth.numerator * min(h, 0)
 
-    pairs = list(zip(w, a, strict=True))
+    total = sum(weights)
+    heights = (level.numerators * total).tolist()
+    pairs = list(zip([weight * level.unit for weight in weights], heights, strict=True))
     nowhere = sum(term(weight - level) for weight, level in pairs)
     return nowhere >= 0 and all(nowhere - term(w - a) + term(-a) >= 0 for w, a in pairs)
 
@@ -374,33 +356,14 @@ def radii_of(knots: Sequence[int], radii: Sequence[int], labels: int) -> NDArray
     return np.append(height[piece] + rise // wide[piece], height[-1])
 
 
-def radius_bound(
-    labels: ExactNumbers,
-    weights: Sequence[int],
-    exp_upper: Fraction,
-    radii: ExactNumbers,
-    loss: Loss,
-) -> Fraction | None:
-    """The bound Σα if F ≥ 0 on the whole real line, decided exactly; None if it is not.
+def squared_radii(y: Whole, w: Whole, r: Whole, unit: int, growth: Fraction) -> Fraction | None:
+    """Σ w·½r² in the labels' own units if F ≥ 0 everywhere, decided exactly; else None."""
+    return Fraction(int((w * r * r).sum()), 2 * unit**2) if _radii_hold(y, w, r, growth) else None
 
-    ``labels`` [k] increasing, ``weights`` [k] integers ≥ 0 in proportion to the prior and not all
-    0, ``exp_upper`` ≥ e^ε, ``radii`` [k] ≥ 0, ``loss`` squared or absolute. O(k log k).
-    """
-    if loss not in ("squared", "absolute"):
-        raise ValueError("radii can only bound the squared and the absolute loss")
-    require_weights(weights, exp_upper)
-    if not len(labels) == len(weights) == len(radii):
-        raise ValueError("there must be one weight and one radius for each label")
-    unit, common = lcm(labels.unit, radii.unit), gcd(*weights)
-    y, r = labels.over(unit), radii.over(unit)
-    y = y - (y[0] + y[-1]) // 2  # shorter numbers
-    w = whole([weight // common for weight in weights])
-    total, growth = int(w.sum()), exp_upper - 1
-    if loss == "squared":
-        proved = _radii_hold(y, w, r, growth)
-        return Fraction(int((w * r * r).sum()), 2 * total * unit**2) if proved else None
-    proved = absolute_holds(y, w, w * r, growth)
-    return Fraction(int((w * r).sum()), total * unit) if proved else None
+
+def absolute_radii(y: Whole, w: Whole, r: Whole, unit: int, growth: Fraction) -> Fraction | None:
+    """Σ w·r in the labels' own units if F ≥ 0 everywhere, decided exactly; else None."""
+    return Fraction(int((w * r).sum()), unit) if _lines_hold(y, w, w * r, growth) else None
 
 
 def _radii_hold(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:

@@ -1,6 +1,7 @@
 """The names that this room hands out; ``__init__.py`` loads each one when it is used."""
 
 from labeldp_verify.claims.label import DECLARED_BY as DECLARED_BY
+from labeldp_verify.claims.label import gap_in_words as gap_in_words
 from labeldp_verify.claims.label import nulls_counted_as as nulls_counted_as
 from labeldp_verify.claims.label import nulls_in_short as nulls_in_short
 from labeldp_verify.claims.label import nulls_in_words as nulls_in_words
@@ -18,7 +19,6 @@ from labeldp_verify.claims.records import Prior as Prior
 from labeldp_verify.claims.records import PrivatePriorClaims as PrivatePriorClaims
 from labeldp_verify.claims.records import RadiusOptimality as RadiusOptimality
 from labeldp_verify.claims.records import Witness as Witness
-from labeldp_verify.claims.sets import gap_in_words as gap_in_words
 from labeldp_verify.claims.tables import decimals as decimals
 from labeldp_verify.claims.utility import OVER as OVER
 from labeldp_verify.claims.utility import near_least as near_least

@@ -1,4 +1,4 @@
-"""Claims about the label: listed numbers, nulls, several columns, and public groups."""
+"""Claims about the label: listed numbers, nulls, several columns, sets of classes, and groups."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,20 +6,36 @@ from itertools import pairwise
 from typing import Any
 
 from labeldp_verify.analysis.any_form import ColumnLoss
+from labeldp_verify.analysis.losses import LOSSES
+from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.records import (
     Certificate,
     Declaration,
+    ExactSetsClaims,
     GridClaims,
     GroupColumnClaims,
     GroupsClaims,
     JointClaims,
     JointColumnClaims,
     NullsClaims,
+    SetsClaims,
 )
-from labeldp_verify.claims.utility import together
-from labeldp_verify.errors import agree, demand
-from labeldp_verify.forms import Domain, GridDomain, JointDomain, columns_of, missing_label
+from labeldp_verify.claims.utility import OVER, near_least, together
+from labeldp_verify.errors import CheckFailedError, agree, demand
+from labeldp_verify.forms import (
+    Domain,
+    GridDomain,
+    JointDomain,
+    Randomizer,
+    RealDomain,
+    columns_of,
+    missing_label,
+    output_values,
+    sets_of,
+)
+from labeldp_verify.forms.exact_numbers import exp_bounds
+from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import one_line
 from labeldp_verify.strict import rational
 
@@ -182,7 +198,7 @@ class JointClaim(Claim[JointClaims]):
         if claims is None or not isinstance(domain, JointDomain):
             demand(not sums, "a label of one column has no sum of losses")
             return
-        demand(sums or certificate.utility.loss == "zero_one", "a joint label has no such loss")
+        demand(sums or LOSSES[certificate.utility.loss].equality, "a joint label has no such loss")
         demand(len(claims.columns) == len(domain.parts), "the number of label columns is wrong")
         names = [column.name for column in claims.columns]
         demand(len(set(names)) == len(names), "a column of the label occurs twice")
@@ -282,3 +298,73 @@ class GroupsClaim(Claim[GroupsClaims]):
         sizes = [table.size for table in certificate.tables]
         demand(all(0 <= size < MAX_SIZE for size in sizes), "a group's size is not a count of rows")
         demand(sum(sizes) > 0, "no group has rows, so losses cannot be weighted")
+
+
+# ---- What private labels reveal of classes: sets of them, or labels that are all treated alike.
+
+
+class SetsClaim(Claim[SetsClaims]):
+    """That private labels reveal this about the classes."""
+
+    part = "sets"
+    record = SetsClaims
+    proved = ("sets.blocks", "sets.noise", "sets.least_noise", "sets.gap", "sets.exact")
+
+    def derive(self, found: Evidence) -> SetsClaims:
+        """The sets of the only table, and their noise; ValueError if classes are not alike."""
+        (randomizer,) = found.integers.tables
+        noise = share_noise(randomizer)
+        ratio = exp_bounds(rational(found.certificate.exact.epsilon_label))[1]
+        least = least_share_noise(found.integers.label.size, ratio)
+        if noise < least:
+            raise ValueError("the noise of shares is below the proved minimum")
+        sets = sets_of(randomizer)
+        return SetsClaims(
+            blocks=None if sets is None else sets.to_hex(),
+            noise=float(noise),
+            least_noise=float(least),
+            gap=float(noise / least - 1),
+            exact=ExactSetsClaims(str(noise), str(least)),
+        )
+
+    def state(self, found: Evidence, declared: Declaration) -> SetsClaims | None:
+        """Where the mechanism asks for it."""
+        return self.derive(found) if declared.sets else None
+
+    def check(self, found: Evidence) -> str:
+        """Demand that exactly this is claimed."""
+        domain, (randomizer,) = found.integers.label, found.integers.tables
+        demand(
+            LOSSES[found.certificate.utility.loss].equality and not isinstance(domain, RealDomain),
+            "sets need the zero_one loss",
+        )
+        if sets_of(randomizer) is None:  # the labels themselves, in their order
+            values = getattr(randomizer, "values", ())
+            demand(
+                canonical_json(list(values)) == canonical_json(output_values(domain)),
+                "the outputs are neither sets nor the labels",
+            )
+        try:
+            super().check(found)
+        except ValueError as error:
+            raise CheckFailedError(str(error)) from None
+        assert found.certificate.sets is not None
+        gap = gap_in_words(found.certificate.sets.gap)
+        return f"{_in_words(domain, randomizer)}; the noise of estimated shares is {gap}"
+
+
+def gap_in_words(gap: float) -> str:
+    """How near to the least possible noise it is, in half a sentence."""
+    return f"{near_least(gap, OVER['any'])}, for uniform classes"
+
+
+def _in_words(domain: Domain, randomizer: Randomizer) -> str:
+    sets = sets_of(randomizer)
+    if sets is None:
+        return "the outputs are the labels, all treated alike"
+    least, most = min(sets.sizes), max(sets.sizes)
+    size = f"{most}" if least == most else f"{least} to {most}"
+    return (
+        f"each of the {len(sets.blocks):,} outputs is a set of {size} of {domain.size:,} labels; "
+        "every label is in the same number of sets, and so is every pair of labels"
+    )

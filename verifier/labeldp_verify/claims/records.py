@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.any_form import ColumnLoss
+from labeldp_verify.analysis.losses import Loss
 from labeldp_verify.strict import plain
 
 ADJACENCY = "substitution of one label"

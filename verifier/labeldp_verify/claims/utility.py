@@ -7,15 +7,19 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.any_form import ColumnLoss, column_losses
 from labeldp_verify.analysis.grid_labels import rounds_to_nearest, strays
+from labeldp_verify.analysis.losses import (
+    LOSSES,
+    Loss,
+    dual_is_feasible,
+    expected_loss,
+    radius_bound,
+)
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
     bound_value,
-    dual_is_feasible,
     radii_of,
-    radius_bound,
     unbiased_tolerance,
 )
 from labeldp_verify.claims.records import Certificate, Optimality, RadiusOptimality, Witness
@@ -74,7 +78,7 @@ def use_of(
         pairs = zip(losses, columns, strict=True)
         bounds = (sum((own.weight * found for own, found in pairs), Fraction(0)),) * 2
     return Use(
-        loss=bounds or analysis.expected_loss(labels, weights, loss, astray),
+        loss=bounds or expected_loss(analysis, labels, weights, loss, astray),
         largest_bias=None if biases is None else biases.largest(),
         mean_square=square,
         output_rounding=Fraction(analysis.output_rounding()),
@@ -131,7 +135,7 @@ def use_facts(use: Use, loss: Loss) -> Facts:
         "exact.largest_bias": None if largest is None else str(largest),
         "utility.largest_bias": None if largest is None else float(largest),
         "utility.rms_bias": None if largest is None else math.sqrt(use.mean_square),
-        "exact.noisy_label_loss": None if loss == "poisson" else str(low),
+        "exact.noisy_label_loss": str(low) if LOSSES[loss].rational else None,
         "utility.noisy_label_loss": float(low),
     }
 
@@ -187,7 +191,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
         agree_on(certificate, bound_facts(None, Fraction(0)))
         return
     loss, weights = certificate.utility.loss, certificate.prior.weights
-    demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
+    demand(LOSSES[loss].dual is not None, f"the {loss} loss has no bound")
     rule = BiasRule(stated.over, rational(stated.amount))  # type: ignore[arg-type]  # checked next
     demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
     amount = rule.kind in ("max", "penalty")
@@ -225,7 +229,7 @@ def _bound_of_radii(
     loss: Loss,
 ) -> Fraction:
     """The bound that radii prove."""
-    demand(loss in ("squared", "absolute"), f"radii prove no bound on the {loss} loss")
+    demand(LOSSES[loss].radii is not None, f"radii prove no bound on the {loss} loss")
     unit = rational(stated.unit)
     demand(unit > 0, "the unit of the radii is not positive")
     try:
@@ -255,9 +259,8 @@ def _bound_of_duals(
     sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
     charge_duals(sides, weights, loss)
     alpha, beta = map(ExactNumbers.of, sides)
-    demand(
-        loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
-    )
+    sloped = LOSSES[loss].has_slopes or not any(beta.numerators)
+    demand(sloped, f"a bound on the {loss} loss has no slopes")
     feasible = dual_is_feasible(labels, weights, upper, alpha, beta, loss)
     demand(feasible, "the dual values prove no lower bound")
     hair = Fraction(0)

@@ -225,7 +225,7 @@ def kept_probabilities(domain: Domain, randomizer: Randomizer, shown: Sequence[i
         return np.array(sums)
     at = np.array(shown, dtype=np.intp)
     labels = [domain.listed[i] for i in shown]
-    changed, _ = analyse(randomizer).losses(at, labels, "zero_one")
+    changed = analyse(randomizer).unequal(at, labels)
     kept = np.array(ExactNumbers(changed.unit - changed.numerators, changed.unit).floats())
     is_sure = np.array([numerator == 0 for numerator in changed.numerators])
     return np.where(is_sure, kept, np.minimum(kept, _ALMOST))

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from labeldp_verify.analysis import LOSSES
 from labeldp_verify.claims import Certificate, rational
 from labeldp_verify.forms import (
     AdditiveRandomizer,
@@ -186,7 +187,7 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
         assert isinstance(table, WindowRandomizer)
         use = claims.utility
         proved, off = rational(claims.exact.epsilon_label_bound), None
-        numbers = use.loss != "zero_one" and are_numbers(domain, table)
+        numbers = not LOSSES[use.loss].equality and are_numbers(domain, table)
         if numbers and is_unbiased(domain, use.largest_bias):
             estimable: bool | None = True
         else:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.lower_bound import dual_is_feasible, root_steps
+from labeldp_verify.analysis.losses import dual_is_feasible
+from labeldp_verify.analysis.lower_bound import root_steps
 from labeldp_verify.forms.exact_numbers import exp_bounds
 
 

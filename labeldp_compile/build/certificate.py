@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from labeldp_verify.analysis import (
+    LOSSES,
     Labels,
     Loss,
     bound_value,
@@ -140,7 +141,7 @@ def prove_bound(
     ]
     beta_exact, duals = ExactNumbers.of(beta), ExactNumbers.of(dual.alpha)
     # Categories are no numbers, and the 0-1 loss needs none.
-    numbers = ExactNumbers.of([0] * len(labels) if loss == "zero_one" else labels)
+    numbers = ExactNumbers.of([0] * len(labels) if LOSSES[loss].equality else labels)
     for exponent in (None, *range(-17, 0)):
         shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
         alpha = [_decimal(number) for number in _lowered(duals, shift)]

@@ -23,8 +23,8 @@ from labeldp_compile.build.tables import (
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.priors import Prior
 from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.spec.model import Spec
-from labeldp_compile.spec.validity import for_training
 
 MAX_REHEARSED_LABELS = 1024  # integers; more of them are computed in the same way
 MAX_REHEARSED_PLACES = 8  # of the integers in one column of many combinations
@@ -36,9 +36,9 @@ def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
     found = next((one for one in shortcomings if one.kind == ONE_OUTPUT), None)
     if spec.goal != "training" or found is None:
         return
-    better, loss = for_training(spec.loss), ""
+    (better, _), loss = LOSSES[spec.loss].training, ""
     if better == spec.mechanism.kind:
-        better, loss = for_training("squared"), "loss: squared and "
+        (better, _), loss = LOSSES["squared"].training, "loss: squared and "
     raise InputError(
         f"{spec.name}: with {spec.mechanism.kind} {found.text}. For goal: training use {loss}"
         f"mechanism: {{kind: {better}}}; if only single labels are read, use goal: labels"

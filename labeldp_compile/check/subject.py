@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from labeldp_verify.analysis import LOSSES
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import Certificate, person_epsilon, rational
 from labeldp_verify.forms import Integers, JointDomain, are_numbers
@@ -112,7 +113,7 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
         uses=tuple(artifact.table(table).usefulness for table in tables),
         numbers=are_numbers(artifact.label, artifact.tables[0])
         and not isinstance(artifact.label, JointDomain)
-        and stated.utility.loss != "zero_one",
+        and not LOSSES[stated.utility.loss].equality,
         bias=artifact.bias_in_range,
         outputs=stated.outputs,
         warnings=tuple(relevant(artifact.shortcomings, stated.goal)) if with_use else (),

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import click
+from labeldp_verify.analysis import LOSSES
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import (
     DECLARED_BY,
@@ -231,7 +232,7 @@ def _bounds(certificate: Certificate, bias: float | None) -> list[str]:
         lines.append("  note: the solver proved no closer bound at this ε and prior; privacy holds")
     if (
         mechanism_class(certificate.mechanism).certified_labels == math.inf
-        and utility.loss != "poisson"
+        and LOSSES[utility.loss].dual is not None
         and certificate.groups is None  # whose tables may have bounds of their own
         and utility.loss_lower_bound is None
     ):

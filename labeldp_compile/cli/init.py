@@ -22,6 +22,7 @@ from labeldp_compile.cli.command import command
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import NUMBERS_OF_SETS, say, tell
 from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.solve.losses import OF_ONE_COLUMN
 from labeldp_compile.tabular.formats import TextForm
 
 if TYPE_CHECKING:
@@ -110,7 +111,6 @@ def _values(table: TableReader, name: str) -> list[Any]:
 
 
 KINDS = ("integer", "real", "categorical")
-LOSSES = ("squared", "absolute", "poisson", "zero_one")
 MECHANISMS = ("auto", *sorted(mechanisms.BY_DEFAULT))
 GOALS = ("training", "labels")
 PRIORS = ("private", "uniform")
@@ -144,7 +144,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     help="Integers: what the private labels are asked for, means (the default), or shares, "
     "histograms and quantiles.",
 )
-@click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
+@click.option("--loss", type=click.Choice(OF_ONE_COLUMN), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
 @click.option(
     "--person-column",
@@ -215,7 +215,7 @@ def init_command(
     if header.type is None and answers["kind"] != "categorical":
         tell(*form.comma_warning())
     _ask_for_shares(ask, answers)
-    ask.choice(answers, "loss", "What does an error cost?", LOSSES)
+    ask.choice(answers, "loss", "What does an error cost?", OF_ONE_COLUMN)
     answers["epsilon"] = ask("epsilon", "Privacy budget ε", "1", read=_epsilon)
     answers["goal"] = ask("goal", "What are the private labels for?", "training", GOALS)
     ask.choice(answers, "mechanism", "Which mechanism?", MECHANISMS)

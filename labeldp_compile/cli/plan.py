@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from labeldp_verify.analysis import LOSSES
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.claims import DECLARED_BY, nulls_in_short, nulls_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, GridDomain, RealDomain, columns_of
@@ -256,7 +257,8 @@ def _answers(plan: Plan) -> str:
     if shares:
         return "means, " * means + f"shares, histogram{quantiles}"
     no = "no" if shares is False else "only with some priors"
-    way_out = " (for these, write loss: zero_one)" if numbers and spec.loss != "zero_one" else ""
+    to_classes = numbers and not LOSSES[spec.loss].equality
+    way_out = " (for these, write loss: zero_one)" * to_classes
     return "means; " * means + f"{no} shares, histogram{quantiles}{way_out}"
 
 

@@ -30,7 +30,7 @@ from labeldp_compile.rounding.additive_noise import (
     require_reachable,
     staircase_magnitudes,
 )
-from labeldp_compile.solve.losses import Floats, loss_of
+from labeldp_compile.solve.losses import LOSSES, Floats
 from labeldp_compile.yaml_model import Number
 
 _REACH_BITS = 60  # unclipped noise ends when this many bits of the word are used up
@@ -68,17 +68,15 @@ class AdditiveNoise(Mechanism):
 
     def build(self, problem: Problem) -> Solved:
         """The noise in whole counts, on the lattice that the spec asks for."""
-        if problem.loss == "poisson":
-            raise ValueError(
-                "the poisson loss needs positive outputs, but added noise can make them negative"
-            )
         self.require_feasible(problem.domain, problem.loss, problem.epsilon)
         lattice = label_lattice(problem.domain, self.lattice)
         found = self.magnitudes(problem, lattice)
         return Solved(additive_noise(found, lattice, problem.epsilon, self.clip, problem.word_bits))
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
-        """Raise ValueError if the noise would need too large tables, or ε is too small."""
+        """Raise ValueError for a loss that is no power of the distance, large tables or small ε."""
+        if LOSSES[loss].degree is None:
+            raise ValueError(f"the {loss} loss is not for added noise")
         lattice = label_lattice(domain, self.lattice)
         if lattice.period > MAX_PERIOD:
             raise ValueError(_too_large(lattice, domain))
@@ -178,12 +176,12 @@ def _unclipped(period: int, epsilon: float, loss: Loss) -> Floats:
     b, rest = math.exp(-epsilon), -math.expm1(-epsilon)
     zeroth, first, second = 1 / rest, b / rest**2, b * (1 + b) / rest**3
     m = np.arange(period + 1, dtype=np.float64)
-    if loss == "squared":
+    if LOSSES[loss].degree == 2:
         squares = period**2 * second + 2 * period * first * m + zeroth * m * m
         return np.asarray(squares / 2)
-    if loss == "absolute":
+    if LOSSES[loss].degree == 1:
         return np.asarray(period * first + zeroth * m)
-    return np.asarray(loss_of(loss, m, 0.0) + b * zeroth)
+    return np.asarray(LOSSES[loss].of(m, 0.0) + b * zeroth)
 
 
 def _clipped(period: int, spacing: int, prior: Floats, epsilon: float, loss: Loss) -> Floats:
@@ -192,8 +190,8 @@ def _clipped(period: int, spacing: int, prior: Floats, epsilon: float, loss: Los
     room = period - spacing * np.arange(float(len(prior)))  # steps from each label to the highest
     fully = (period - m) // spacing + 1  # labels that m more steps do not push over the end
     mass = np.concatenate([[0.0], np.cumsum(prior)])
-    stopped = np.concatenate([[0.0], np.cumsum((prior * loss_of(loss, room, 0.0))[::-1])])[::-1]
-    losses = loss_of(loss, m.astype(np.float64), 0.0) * mass[fully] + stopped[fully]
+    stopped = np.concatenate([[0.0], np.cumsum((prior * LOSSES[loss].of(room, 0.0))[::-1])])[::-1]
+    losses = LOSSES[loss].of(m.astype(np.float64), 0.0) * mass[fully] + stopped[fully]
     b = math.exp(-epsilon)
     # From one period on every label is pushed to the end.
     return np.asarray(losses + b / -math.expm1(-epsilon) * losses[period])

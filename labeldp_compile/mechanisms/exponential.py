@@ -29,7 +29,7 @@ from labeldp_compile.mechanisms.mechanism import (
     table_layout,
 )
 from labeldp_compile.rounding.additive_noise import whole_counts
-from labeldp_compile.solve.losses import Floats, loss_of, poisson_divergence
+from labeldp_compile.solve.losses import LOSSES, Floats
 
 _BISECTIONS = 60
 _BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps down from the largest λ
@@ -77,12 +77,13 @@ class Exponential(Mechanism):
 
 def _losses(domain: Domain, loss: Loss) -> Floats:
     """[k, k] ℓ(v, y), a row for each label y, a column for each output v."""
-    if isinstance(domain, CategoricalDomain) or loss == "zero_one":
+    if isinstance(domain, CategoricalDomain) or LOSSES[loss].equality:
         return 1.0 - np.eye(domain.size)
     labels = np.array([float(y) for y in domain.labels()])
     v, y = labels[None, :], labels[:, None]
     # A constant per label changes no probability. Without y − y·log y, close outputs stay distinct.
-    return poisson_divergence(y, v) if loss == "poisson" else loss_of(loss, v, y)
+    divergence = LOSSES[loss].divergence
+    return LOSSES[loss].of(v, y) if divergence is None else divergence(y, v)
 
 
 def _largest_rate(losses: Floats, epsilon: float) -> float:

@@ -45,7 +45,7 @@ from labeldp_compile.rounding.placed_windows import (
     place_windows,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.solve.losses import Floats, loss_of
+from labeldp_compile.solve.losses import LOSSES, Floats
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.yaml_model import Number, Strict
 
@@ -176,7 +176,7 @@ class OptimalUnbiased(Mechanism):
 
     def misfit(self, labels: int, loss: str) -> tuple[tuple[str, ...], str] | None:
         """Exact outputs with another loss."""
-        if self.outputs != "exact" or loss == "squared":
+        if self.outputs != "exact" or LOSSES[loss].degree == 2:
             return None
         return (), f"outputs: exact needs loss: squared; with {loss}, use outputs: {{grid: n}}"
 
@@ -187,10 +187,10 @@ class OptimalUnbiased(Mechanism):
         assert not isinstance(domain, CategoricalDomain)
         labels = domain.labels()
         values = self.outputs.in_order(labels, epsilon)
-        if loss == "poisson" and values[0] <= 0:
+        if LOSSES[loss].positive and values[0] <= 0:
             low, _ = least_interval(labels, float(epsilon))
             raise ValueError(
-                "the poisson loss needs positive outputs, but an unbiased randomizer of these "
+                f"the {loss} loss needs positive outputs, but an unbiased randomizer of these "
                 f"labels needs an output of at most {low:.6g}; if that is positive, list the "
                 "outputs with outputs: {values: [...]}"
             )
@@ -262,7 +262,7 @@ class OptimalUnbiased(Mechanism):
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
         """Exact outputs, or a grid if the loss is not squared; and the spec's own."""
         mine = [] if own is None else [own]
-        if loss == "squared":
+        if LOSSES[loss].degree == 2:
             return [cls.named(), *mine]
         given = own is not None and own.outputs != "exact"
         if given or labels > GRID_LABELS:
@@ -461,7 +461,7 @@ def _on_outputs(
     from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
 
     outputs = np.array(values)
-    cost = loss_of(problem.loss, outputs[None, :], y[:, None])
+    cost = LOSSES[problem.loss].of(outputs[None, :], y[:, None])
 
     def column_minima(scaled: Problem) -> Floats:
         epsilon = float(scaled.epsilon)

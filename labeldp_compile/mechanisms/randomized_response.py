@@ -31,7 +31,7 @@ from labeldp_compile.mechanisms.mechanism import (
     window_layout,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
-from labeldp_compile.solve.losses import Floats
+from labeldp_compile.solve.losses import LOSSES, Floats
 
 
 class RandomizedResponse(Mechanism):
@@ -106,7 +106,7 @@ class KeepsLikeliest(Mechanism):
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Dual values of the 0-1 loss."""
-        certified = loss == "zero_one" and labels <= MAX_CERTIFIED_LABELS
+        certified = LOSSES[loss].equality and labels <= MAX_CERTIFIED_LABELS
         return ("dual", "no slope") if certified else ()
 
     def keep(self, problem: Problem, k: int) -> WindowRandomizer:
@@ -116,7 +116,7 @@ class KeepsLikeliest(Mechanism):
 
     def proved(self, problem: Problem, randomizer: WindowRandomizer) -> Solved:
         """With the 0-1 loss, add dual values that bound every ε-DP randomizer (Theorem 3)."""
-        if problem.loss != "zero_one" or problem.domain.size > MAX_CERTIFIED_LABELS:
+        if not LOSSES[problem.loss].equality or problem.domain.size > MAX_CERTIFIED_LABELS:
             return Solved(randomizer)
         alpha = dual_of_zero_one(problem.prior(), float(problem.epsilon))
         return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(alpha), BiasRule("any")))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from labeldp_verify.analysis import BiasRule
+from labeldp_verify.analysis import BiasRule, Loss
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
 
@@ -28,11 +28,12 @@ from labeldp_compile.mechanisms.mechanism import (
     response_layout,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.solve.losses import LOSSES
 
 if TYPE_CHECKING:
     from labeldp_compile.solve.rr_on_bins import BinsSolution
 
-_SECONDS_LISTED = {"squared": 8e-5, "absolute": 2e-5}  # for the dual value of a label
+_SECONDS_LISTED = {2: 8e-5, 1: 2e-5}  # for the dual value of a label, by degree of the loss
 _SLOW_DUALS = 10.0  # seconds
 _WIDE_BINS_EPSILON = 4.0  # from here on the dual values may need linear programs
 
@@ -59,7 +60,7 @@ class RRonBins(Mechanism):
     def build(self, problem: Problem) -> Solved:
         """Solve for the bins and their outputs, then build the response in integers."""
         domain, loss = problem.domain, problem.loss
-        if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
+        if isinstance(domain, CategoricalDomain) or LOSSES[loss].bins is None:
             raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
         from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins  # noqa: PLC0415
 
@@ -69,7 +70,7 @@ class RRonBins(Mechanism):
         values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
         bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
         randomizer = _small(problem, values, bins.tolist())
-        if loss == "poisson":
+        if LOSSES[loss].degree not in _SECONDS_LISTED:
             return Solved(randomizer)
         if domain.size > MAX_CERTIFIED_LABELS:
             return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
@@ -93,7 +94,7 @@ class RRonBins(Mechanism):
     ) -> list[TableLayout]:
         """From two bins to about e^(ε/2) for the absolute loss, or e^(ε/3) for the others."""
         k = domain.size
-        many = math.exp(min(float(epsilon) / (2 if loss == "absolute" else 3), 30))
+        many = math.exp(min(float(epsilon) / (2 if LOSSES[loss].degree == 1 else 3), 30))
         bins = sorted({min(k, 2), min(k, math.ceil(1.3 * many) + 1)})
         return [response_layout(k, m, epsilon) for m in bins]
 
@@ -104,15 +105,16 @@ class RRonBins(Mechanism):
 
     def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
         """Mostly the time of the proof, if there is one; longer for some priors at a large ε."""
-        if not self.proof(loss, labels):
+        degree = LOSSES[loss].degree
+        if degree is None or not self.proof(loss, labels):
             return 2e-5 * labels, 2e-5 * labels
-        seconds = (2e-5 + _SECONDS_LISTED[loss]) * labels
+        seconds = (2e-5 + _SECONDS_LISTED[degree]) * labels
         is_slow = epsilon >= _WIDE_BINS_EPSILON
         return seconds, seconds + (min(0.02 * labels, _SLOW_DUALS) if is_slow else 0.0)
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
-        """Dual values, except for the Poisson loss."""
-        certified = loss in ("squared", "absolute") and labels <= MAX_CERTIFIED_LABELS
+        """Dual values, for a power of the distance."""
+        certified = LOSSES[loss].degree in _SECONDS_LISTED and labels <= MAX_CERTIFIED_LABELS
         return ("dual", "no slope") if certified else ()
 
 
@@ -120,7 +122,7 @@ def _few_numbers(
     labels: NDArray[np.float64],
     prior: NDArray[np.float64],
     epsilon: Fraction,
-    loss: Literal["squared", "absolute"],
+    loss: Loss,
     solution: BinsSolution,
 ) -> RadiusBound | None:
     """A bound for more labels than a file has room for dual values."""

@@ -21,13 +21,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from labeldp_compile.page.document import LIGHT, plain
 
 INK, GRID = LIGHT["ink"], LIGHT["grid"]
-LOSSES = {
-    "squared": "noisy label loss: mean of ½ (output − label)²",
-    "absolute": "noisy label loss: mean of |output − label|",
-    "poisson": "noisy label loss: mean of output − label · ln output",
-    "zero_one": "noisy label loss: share of changed labels",
-    "sum": "noisy label loss: weighted sum of the columns' losses",
-}
 _FAR_APART = 4  # the largest number over the smallest
 _MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
 _IN_A_TAG = "(?=[^<>]*>)"  # and not in a text, in which these characters are escaped

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_verify.analysis import LOSSES as EXACT
 from labeldp_verify.analysis import rounds_to_nearest
 from labeldp_verify.artifact import Table
 from labeldp_verify.budget import naming
@@ -48,6 +49,7 @@ from labeldp_compile.report.plots import (
     posteriors,
     prior_figure,
 )
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.spec.agreement import spec_check
 
 if TYPE_CHECKING:
@@ -191,6 +193,8 @@ def _about(decoded: Table) -> dict[str, Any]:
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
         # If labels are not numbers, from the squared loss, which is half the square.
+        "loss_record": LOSSES[certificate.utility.loss],
+        "loss_has_bounds": EXACT[certificate.utility.loss].dual is not None,
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
         "proved": field_lists(certificate).proved,

@@ -1,42 +1,27 @@
-"""Losses in floats: of outputs for labels, of runs of labels, and of the bins of RR-on-Bins."""
+"""Losses in floats: of outputs for labels, of runs of labels, and of the bins of RR-on-Bins.
+
+``LOSSES`` at the end holds one record for each loss; all other code of the compiler asks it. What
+is exact about a loss is in ``labeldp_verify.analysis.losses``.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from labeldp_verify.analysis import LOSSES as EXACT
 from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Divergence = Callable[[Floats, Floats], Floats]
-BinLoss = Literal["squared", "absolute", "poisson"]
-DistanceLoss = Literal["squared", "absolute"]
 
 
-def loss_of(loss: Loss, outputs: Floats, labels: Floats | float) -> Floats:
-    """ℓ(v, y) of outputs v and labels y that broadcast.
-
-    It is ½(v − y)², |v − y|, 1[v ≠ y] or v − y·log v, where 0·log 0 = 0. Raises ValueError for any
-    other loss.
-    """
-    if loss == "poisson":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return outputs - np.where(labels > 0, labels * np.log(outputs), 0.0)
-    distance = np.abs(outputs - labels)
-    if loss == "squared":
-        return np.asarray(0.5 * distance**2)
-    if loss == "absolute":
-        return distance
-    if loss == "zero_one":
-        return np.asarray(distance > 0, np.float64)
-    raise ValueError(f"there is no loss {loss!r} of a single column")
-
-
-def squared_divergence(label: Floats, mean: Floats) -> Floats:
+def squared_divergence(label: Floats, mean: Floats | float) -> Floats:
     """½(y − v)², broadcast."""
     gap = label - mean
     return np.asarray(0.5 * gap * gap)
@@ -294,32 +279,150 @@ class _AbsoluteCosts(BinCosts):
         return np.asarray(self._labels[self._median(first, stop)])
 
 
-def bin_costs(loss: BinLoss, labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
-    """Bin costs of a loss.
+def _squared_costs(labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
+    scale, origin = _scale_of(labels), float(labels[0] + prior @ (labels - labels[0]))
+    return _MeanCosts(labels, prior, epsilon, squared_divergence, origin, scale * scale)
 
-    Args:
-        loss: its name.
-        labels: [n] finite, strictly increasing.
-        prior: [n] positive, summing to 1.
-        epsilon: privacy parameter ε > 0.
 
-    Raises:
-        ValueError: the loss is unknown.
-    """
-    if loss == "absolute":
-        return _AbsoluteCosts(labels, prior, epsilon)
+def _poisson_costs(labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
+    positive = labels > 0
+    y, p = labels[positive], prior[positive]
+    shift = float(p @ (y - y * np.log(y)))
     scale = _scale_of(labels)
-    if loss == "squared":
-        origin = float(labels[0] + prior @ (labels - labels[0]))
-        return _MeanCosts(labels, prior, epsilon, squared_divergence, origin, scale * scale)
-    if loss == "poisson":
-        positive = labels > 0
-        y, p = labels[positive], prior[positive]
-        shift = float(p @ (y - y * np.log(y)))
-        return _MeanCosts(labels, prior, epsilon, poisson_divergence, 0.0, scale, shift)
-    raise ValueError(f"unknown loss {loss!r}: use one of squared, absolute, poisson")
+    return _MeanCosts(labels, prior, epsilon, poisson_divergence, 0.0, scale, shift)
 
 
 def _scale_of(labels: Floats) -> float:
     """A power of two near the largest distance between labels: dividing by it is exact."""
     return float(np.ldexp(1.0, np.frexp(labels[-1] - labels[0])[1] - 1))
+
+
+# One record for each loss.
+
+
+@dataclass(frozen=True)
+class LossRecord:
+    """Everything that the compiler knows of a loss ℓ(v, y), in addition to what the verifier knows.
+
+    Attributes:
+        name: as in a spec.
+        formula: in words, for the reference.
+        mean: its expectation in words, for pages and pictures.
+        less: a smaller expectation in words.
+        of: ℓ of outputs v and labels y that broadcast.
+        training: the kind of mechanism that a model learns best from, and why.
+        degree: d if ℓ = |v − y|^d / d, and 0 if ℓ = [v ≠ y]; None if it is another. Additive noise,
+            exact unbiased outputs and the bounds of RR-on-Bins know only such losses.
+        bins: the costs of bins, from labels [n] that increase, their positive prior [n] of sum 1,
+            and ε > 0; None if it is not for RR-on-Bins.
+        divergence: ℓ(v, y) − ℓ(y, y) of label and output, accurate relative to itself; None if it
+            is ``of``.
+        positive: whether labels must be at least 0, and outputs positive.
+    """
+
+    name: str
+    formula: str
+    mean: str
+    less: str
+    of: Callable[[Floats, Floats | float], Floats]
+    training: tuple[str, str]
+    degree: int | None = None
+    bins: Callable[[Floats, Floats, float], BinCosts] | None = None
+    divergence: Divergence | None = None
+    positive: bool = False
+
+    @property
+    def equality(self) -> bool:
+        """Whether it only asks if output and label are the same."""
+        return EXACT[self.name].equality
+
+
+def _poisson(outputs: Floats, labels: Floats | float) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return outputs - np.where(labels > 0, labels * np.log(outputs), 0.0)
+
+
+def _no_loss(outputs: Floats, labels: Floats | float) -> Floats:
+    raise ValueError("there is no loss 'sum' of a single column")
+
+
+# None of these is rr_with_prior: nothing can be learned about labels that it never returns.
+_LEARN_CLASSES = (
+    "randomized_response",
+    "randomized_response answers with every label, so that shares of labels and the loss of a "
+    "model can be freed of its noise; rr_with_prior never answers with some",
+)
+_RECORDS = (
+    LossRecord(
+        "squared",
+        "½(ŷ − y)²",
+        "mean of ½ (output − label)²",
+        "a smaller mean squared error",
+        squared_divergence,
+        (
+            "optimal_unbiased",
+            "optimal_unbiased has the least noise of all ε-DP randomizers that keep the mean of "
+            "every label, and a model trained with the squared loss learns the mean",
+        ),
+        degree=2,
+        bins=_squared_costs,
+    ),
+    LossRecord(
+        "absolute",
+        "|ŷ − y|",
+        "mean of |output − label|",
+        "a smaller mean error",
+        lambda v, y: np.abs(v - y),
+        (
+            "staircase",
+            "a model trained with the absolute loss learns the median, and staircase noise is "
+            "symmetric, so that it keeps the median of every label, and the mean",
+        ),
+        degree=1,
+        bins=_AbsoluteCosts,
+    ),
+    LossRecord(
+        "poisson",
+        "ŷ − y·ln ŷ",
+        "mean of output − label · ln output",
+        "a smaller mean loss",
+        _poisson,
+        (
+            "rr_on_bins",
+            "outputs that keep the mean of every label would have to be negative, where the "
+            "poisson loss is not defined; rr_on_bins has the least noisy label loss, with bias "
+            "(for labels without bias, on which a Poisson regression trains as well, say loss: "
+            "squared)",
+        ),
+        bins=_poisson_costs,
+        divergence=poisson_divergence,
+        positive=True,
+    ),
+    LossRecord(
+        "zero_one",
+        "1 if ŷ ≠ y",
+        "share of changed labels",
+        "a smaller share of changed values",
+        lambda v, y: np.asarray(np.abs(v - y) > 0, np.float64),
+        _LEARN_CLASSES,
+        degree=0,
+    ),
+    LossRecord(
+        "sum",
+        "the sum of the columns' losses",
+        "weighted sum of the columns' losses",
+        "a smaller sum of losses",
+        _no_loss,
+        _LEARN_CLASSES,
+    ),
+)
+LOSSES = {loss.name: loss for loss in _RECORDS}
+OF_ONE_COLUMN = tuple(name for name in LOSSES if name != "sum")
+
+
+def bin_costs(loss: Loss, labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
+    """Bin costs of a loss (``LossRecord.bins``). ValueError if it has none."""
+    costs = LOSSES[loss].bins
+    if costs is None:
+        raise ValueError(f"the {loss} loss is not for bins")
+    return costs(labels, prior, epsilon)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 
-from labeldp_compile.solve.losses import BinCosts, BinLoss, Floats, Ints, bin_costs, loss_of
+from labeldp_compile.solve.losses import LOSSES, BinCosts, Floats, Ints, bin_costs
 
 Weight = Callable[[Ints, Ints], Floats]
 
@@ -242,7 +243,7 @@ class BinsSolution:
     loss: float
 
 
-def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: BinLoss) -> BinsSolution:
+def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: Loss) -> BinsSolution:
     """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
 
     The result is exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε
@@ -250,23 +251,22 @@ def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: BinLos
     the one whose output has the lower loss for it.
 
     Args:
-        labels: [k] strictly increasing, within ±1e150; not negative for the Poisson loss.
+        labels: [k] strictly increasing, within ±1e150; not negative if the loss needs that.
         prior: [k] finite, not negative, not all 0; normalized here.
         epsilon: privacy parameter ε >= 0 of the randomizer.
-        loss: "squared" ½(v − y)², "absolute" |v − y| or "poisson" v − y·log v: at most O(k²) steps
-            and O(k log k) memory.
+        loss: one with costs of bins: at most O(k²) steps and O(k log k) memory.
 
     Returns:
         The best bins: Pr[vⱼ | y] is e^ε / (e^ε + d − 1) if y is in bin j, else 1 / (e^ε + d − 1).
 
     Raises:
-        ValueError: labels beyond ±1e150, or negative ones with the Poisson loss.
+        ValueError: labels beyond ±1e150, or negative ones with a loss that has none.
     """
     labels, prior = np.asarray(labels, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     if not (np.abs(labels) <= _LARGEST).all():
         raise ValueError(f"labels must be at most {_LARGEST:g} in absolute value")
-    if loss == "poisson" and labels[0] < 0:
-        raise ValueError("the Poisson loss needs labels that are not negative")
+    if LOSSES[loss].positive and labels[0] < 0:
+        raise ValueError(f"the {loss} loss needs labels that are not negative")
     prior = prior / prior.max()
     # What is left stays positive when it is divided by the sum.
     support = np.flatnonzero(prior > np.finfo(np.float64).tiny)
@@ -370,7 +370,7 @@ def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:
         cuts = cuts[np.concatenate([[True], rising, [True]])]
 
 
-def _bins_of_all(labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: BinLoss) -> Ints:
+def _bins_of_all(labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: Loss) -> Ints:
     """Bin of every label [k], not decreasing; `cuts` counts the labels in `support` only."""
     bin_of = np.searchsorted(cuts[1:], np.arange(support.size), side="right")
     every = np.arange(labels.size)
@@ -378,7 +378,7 @@ def _bins_of_all(labels: Floats, support: Ints, cuts: Ints, values: Floats, loss
     below = np.maximum(np.searchsorted(support, every, side="right") - 1, 0)
     upper, lower = bin_of[above], bin_of[below]
     at = np.flatnonzero(lower < upper)
-    above_loss, below_loss = (loss_of(loss, values[b[at]], labels[at]) for b in (upper, lower))
+    above_loss, below_loss = (LOSSES[loss].of(values[b[at]], labels[at]) for b in (upper, lower))
     up = above_loss < below_loss
     bins = lower
     bins[at[up]] = upper[at[up]]

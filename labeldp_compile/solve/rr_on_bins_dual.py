@@ -18,10 +18,11 @@ inequality that an optimum satisfies.
 """
 
 import numpy as np
+from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 from scipy import sparse
 
-from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
+from labeldp_compile.solve.losses import LOSSES, Floats, Ints
 from labeldp_compile.solve.optimal_unbiased.dual import price
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
@@ -37,7 +38,7 @@ _GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9  # asked of the linear programs
 
 
 def dual_of_rr_on_bins(
-    labels: Floats, prior: Floats, epsilon: float, loss: DistanceLoss, solution: BinsSolution
+    labels: Floats, prior: Floats, epsilon: float, loss: Loss, solution: BinsSolution
 ) -> NDArray[np.float64]:
     """Find multipliers that prove a bound close to the loss of RR-on-Bins, mostly equal to it.
 
@@ -67,12 +68,12 @@ def dual_of_rr_on_bins(
     unit = 2.0 ** np.ceil(np.log2(np.abs(y).max()))
     values = (solution.values[kept] - middle) / unit
     search = _Search(y / unit, p, epsilon, loss, values, bins)
-    alpha[held] = search.run() * (unit**2 if loss == "squared" else unit)
+    alpha[held] = search.run() * (unit**2 if LOSSES[loss].degree == 2 else unit)
     return alpha
 
 
 def piece_minima(
-    loss: DistanceLoss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
+    loss: Loss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
 ) -> tuple[Floats, Floats]:
     """The minimum of F·e^-ε on every piece, and the output where it is taken.
 
@@ -84,7 +85,7 @@ def piece_minima(
         Two arrays [pieces], outputs not decreasing.
     """
     low = float(np.exp(-epsilon))
-    if loss == "squared":
+    if LOSSES[loss].degree == 2:
         found = price(labels, prior, low, alpha, np.zeros_like(alpha))
         return found.minima, found.places
     radius = np.maximum(alpha, 0.0) / prior
@@ -112,13 +113,13 @@ class _Search:
     """The best multipliers so far, for labels of positive prior."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: DistanceLoss, values: Floats, bins: Ints
+        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, bins: Ints
     ) -> None:
         self._y, self._p, self._epsilon, self._loss = y, p, epsilon, loss
         self._values, self._bins = values, bins
         self._e = float(np.expm1(epsilon))
-        own = p * loss_of(loss, values[bins], y)
-        every = np.array([p @ loss_of(loss, v, y) for v in values])
+        own = p * LOSSES[loss].of(values[bins], y)
+        every = np.array([p @ LOSSES[loss].of(v, y) for v in values])
         self._own, d = own, values.size
         costs = every + self._e * np.bincount(bins, own, d)
         self._lambda = float(costs.sum() / (d + self._e))
@@ -160,8 +161,8 @@ class _Search:
         Only the outputs next to a bin's own can bound its multipliers from above.
         """
         last = self._values.size - 1
-        left = loss_of(self._loss, self._values[np.maximum(self._bins - 1, 0)], self._y)
-        right = loss_of(self._loss, self._values[np.minimum(self._bins + 1, last)], self._y)
+        left = LOSSES[self._loss].of(self._values[np.maximum(self._bins - 1, 0)], self._y)
+        right = LOSSES[self._loss].of(self._values[np.minimum(self._bins + 1, last)], self._y)
         left[self._bins == 0] = np.inf
         right[self._bins == last] = np.inf
         high = np.maximum(self._p * np.minimum(left, right), self._own)
@@ -175,7 +176,7 @@ class _Search:
         theta = np.divide(room, wide, out=np.zeros(d), where=wide > 0)
         theta = np.clip(theta, 0.0, 1.0)[self._bins]
         points = [self._low + theta * (self._high - self._low)]
-        if self._loss == "squared":
+        if LOSSES[self._loss].degree == 2:
             # Roots at a distance that θ decides: (r + θ·(R − r))² has the right sum.
             r, far = np.sqrt(self._low), np.sqrt(self._high)
             a = np.bincount(self._bins, (far - r) ** 2, d)
@@ -198,7 +199,7 @@ class _Search:
         rows, most, scale = np.zeros((0, y.size)), np.zeros(0), np.zeros(0)
         outputs = np.union1d(y, 0.5 * (y[:-1] + y[1:]))
         for _ in range(_ROUNDS):
-            cost = p * loss_of(self._loss, outputs[:, None], y)
+            cost = p * LOSSES[self._loss].of(outputs[:, None], y)
             negative = (cost < alpha).astype(np.float64)
             # F ≥ t·scale·E as a bound on Σ α over the negative ones, where Σ α is λ.
             free = cost.sum(axis=1)
@@ -254,7 +255,7 @@ class _Search:
             if self._tight(_CLOSE) or rows.size > _ROW_ENTRIES:
                 break
             outputs = local_minima(*self._minima(alpha), below)[:_MINIMA]
-            h = self._p * loss_of(self._loss, outputs[:, None], self._y) - alpha
+            h = self._p * LOSSES[self._loss].of(outputs[:, None], self._y) - alpha
             f = h.sum(axis=1) + self._e * np.minimum(h, 0.0).sum(axis=1)
             lacking = np.concatenate([np.zeros(rows.shape[0]), f / self._e])
             rows = np.concatenate([rows, (h < 0).astype(np.float64)])

@@ -16,11 +16,12 @@ shrunk until F ≥ 0 for the labels themselves.
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
-from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
+from labeldp_compile.solve.losses import LOSSES, Floats, Ints
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 _MERGED = 8192  # of labels, at most, while radii are looked for
@@ -53,7 +54,7 @@ class Radii:
 
 
 def radii_of_rr_on_bins(
-    labels: Floats, prior: Floats, epsilon: float, loss: DistanceLoss, solution: BinsSolution
+    labels: Floats, prior: Floats, epsilon: float, loss: Loss, solution: BinsSolution
 ) -> Radii | None:
     """Find radii that prove a bound close to the loss of RR-on-Bins; None if there are none.
 
@@ -81,7 +82,7 @@ def radii_of_rr_on_bins(
     radii = np.interp(everywhere[knots], found.places, found.radii)
     # In a file, the lines are linear in the number of the label.
     radii, bound = _Problem(scaled, p, epsilon, loss).shrunk(held, knots, radii)
-    size = unit**2 if loss == "squared" else unit
+    size = unit**2 if LOSSES[loss].degree == 2 else unit
     return Radii(knots, radii * unit, bound * size) if bound > 0.0 else None
 
 
@@ -107,7 +108,12 @@ class _Problem:
     y: Floats
     p: Floats
     epsilon: float
-    loss: DistanceLoss
+    loss: Loss
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether g(r) is ½r², and not r."""
+        return LOSSES[self.loss].degree == 2
 
     @property
     def growth(self) -> float:
@@ -116,14 +122,14 @@ class _Problem:
 
     def loss_at(self, radii: Floats) -> Floats:
         """g(r)."""
-        return loss_of(self.loss, radii, np.zeros_like(radii))
+        return LOSSES[self.loss].of(radii, np.zeros_like(radii))
 
     def minima(self, r: Floats) -> tuple[Floats, Floats, Floats]:
         """F at its local minima, their places, and Σα + E·(Σα of the negative h) there."""
         y, p, growth = self.y, self.p, self.growth
         alpha = p * self.loss_at(r)
         low, high = y - r, y + r
-        if self.loss == "squared":
+        if self.is_squared:
             ends = np.concatenate([low, high])
             order = np.argsort(ends, kind="stable")
             ends = ends[order]
@@ -157,7 +163,7 @@ class _Problem:
             # F falls by a share of the price where α grows by that share: Newton's step.
             share = float(np.max(-value / price, initial=0.0)) if price.all() else 1.0
             share = min(max(share, 0.0), 1.0)
-            radii = radii * (np.sqrt(1.0 - share) if self.loss == "squared" else 1.0 - share)
+            radii = radii * (np.sqrt(1.0 - share) if self.is_squared else 1.0 - share)
             if share < _STILL:
                 break
         else:
@@ -169,7 +175,7 @@ class _Search:
     """The best radii so far, for labels in units of their range."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: DistanceLoss, values: Floats, least: float
+        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, least: float
     ) -> None:
         self._problem = _Problem(y, p, epsilon, loss)
         self._values = values
@@ -230,7 +236,7 @@ class _Search:
         problem, d = self._problem, self._values.size
         y, p, growth = problem.y, problem.p, problem.growth
         own, far, bins = self._distances(y)
-        every = np.array([p @ loss_of(problem.loss, v, y) for v in self._values])
+        every = np.array([p @ LOSSES[problem.loss].of(v, y) for v in self._values])
         costs = every + growth * np.bincount(bins, p * problem.loss_at(own), d)
         self._optimum = float(costs.sum() / (d + growth))
         if growth == 0.0:
@@ -245,7 +251,7 @@ class _Search:
 
     def _line(self, height: Floats) -> _Line:
         """Radii whose g is linear between the nodes, nearly."""
-        if self._problem.loss == "absolute":
+        if not self._problem.is_squared:
             return _Line(self._nodes, height)
         places = _divided(self._nodes, _FINER)
         return _Line(places, np.sqrt(2.0 * np.interp(places, self._nodes, height)))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from labeldp_verify.analysis import ColumnLoss
+from labeldp_verify.analysis import LOSSES, ColumnLoss, LossOfColumn
 from labeldp_verify.forms import (
     MAX_COMBINATIONS,
     MAX_LABEL_COLUMNS,
@@ -229,9 +229,7 @@ class LabelSpec(_Named):
 class JointColumnSpec(LabelSpec):
     """One column of a joint label. With loss: sum it has its own loss and weight."""
 
-    loss: Literal["squared", "absolute", "zero_one"] | None = Field(
-        None, description="the loss of this column, for loss: sum"
-    )
+    loss: LossOfColumn | None = Field(None, description="the loss of this column, for loss: sum")
     weight: Annotated[Number, Field(gt=0)] | None = Field(
         None, description="the weight of this column's loss in the sum; public (default: 1)"
     )
@@ -243,10 +241,11 @@ class JointColumnSpec(LabelSpec):
             raise ValueError(
                 "a column of a joint label is always rounded to the nearest point: remove rounding"
             )
-        if isinstance(self.domain, CategoricalDomainSpec) and self.loss not in (None, "zero_one"):
+        equality = self.loss is None or LOSSES[self.loss].equality
+        if isinstance(self.domain, CategoricalDomainSpec) and not equality:
             raise ValueError(f"the {self.loss} loss needs numbers: for categories use zero_one")
-        if isinstance(self.domain, real) and self.loss == "zero_one":
-            raise ValueError("the zero_one loss is not for real labels: use squared")
+        if isinstance(self.domain, real) and self.loss is not None and equality:
+            raise ValueError(f"the {self.loss} loss is not for real labels: use squared")
         if isinstance(self.domain, GridDomainSpec) and isinstance(self.domain.grid, QuantileGrid):
             raise ValueError(
                 "quantile-of-public is only for a label of one column: write grid: {kind: points}"

@@ -18,6 +18,7 @@ from pydantic import (
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.solve.losses import LOSSES, OF_ONE_COLUMN
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.yaml_model import Category, Number, Strict, TextData
@@ -348,6 +349,9 @@ else:
     Named = Union[all_mechanisms()]  # noqa: UP007  # of as many as the registry holds
 
 
+*_FORMULAS, _LAST = (LOSSES[name].formula for name in OF_ONE_COLUMN)
+
+
 class Spec(Strict):
     """A label randomizer to compile."""
 
@@ -360,8 +364,8 @@ class Spec(Strict):
     )
     label: AnyLabelSpec
     loss: Loss = Field(
-        description="what an error costs: ½(ŷ − y)², |ŷ − y|, ŷ − y·ln ŷ, or 1 if ŷ ≠ y; sum adds "
-        "the losses of the columns of a joint label"
+        description=f"what an error costs: {', '.join(_FORMULAS)}, or {_LAST}; sum adds the "
+        "losses of the columns of a joint label"
     )
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
@@ -382,7 +386,7 @@ class Spec(Strict):
     @property
     def has_classes(self) -> bool:
         """Whether labels are classes: categories, or numbers compared only for equality."""
-        return isinstance(self.domain, CategoricalDomain) or self.loss == "zero_one"
+        return isinstance(self.domain, CategoricalDomain) or LOSSES[self.loss].equality
 
     @property
     def column_losses(self) -> list[ColumnLoss] | None:

@@ -8,6 +8,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import Url, is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.spec.grid import GridDomainSpec
 from labeldp_compile.spec.label import JointLabelSpec, RealDomainSpec
 from labeldp_compile.spec.model import Auto, PrivatePrior, PublicPrior, Spec, UniformPrior
@@ -17,19 +18,20 @@ from labeldp_compile.tabular.formats import is_among
 def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:
     """The reason why a combination cannot be compiled, or None if it can.
 
-    ``lowest`` is the lowest label (None for categories); only the Poisson loss looks at it.
+    ``lowest`` is the lowest label (None for categories); it matters to a loss of positive
+    numbers.
     """
     return next(iter(_reasons(domain, loss, mechanism, lowest)), None)
 
 
 def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> list[str]:
     wanted = mechanism_class(mechanism)
-    joint = domain == "joint"
+    asked, joint = LOSSES[loss], domain == "joint"
     if joint and not wanted.joins:  # other problems have the same cause
         return [_FOR_ONE_COLUMN.format(mechanism)]
     reasons = {
         "the loss of a joint label must be zero_one (1 if any column differs) or sum (of the "
-        "losses of its columns)": joint and loss not in ("zero_one", "sum"),
+        "losses of its columns)": joint and not (asked.equality or loss == "sum"),
         "the loss sum is only for a joint label, whose columns each have a loss": (
             not joint and loss == "sum"
         ),
@@ -37,25 +39,23 @@ def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> li
             domain == "categorical" and wanted.needs_order
         ),
         f"the {loss} loss needs numbers: for categories use loss: zero_one": (
-            domain == "categorical" and loss != "zero_one"
+            domain == "categorical" and not asked.equality
         ),
-        "the zero_one loss compares labels for equality, so it is not for real labels": (
-            domain == "real" and loss == "zero_one"
+        f"the {loss} loss compares labels for equality, so it is not for real labels": (
+            domain == "real" and asked.equality
         ),
         f"{mechanism} needs a loss that grows with the distance: "
-        "use kind: auto, or loss: squared or absolute": (
-            loss == "zero_one" and not wanted.may_keep
-        ),
+        "use kind: auto, or loss: squared or absolute": (asked.equality and not wanted.may_keep),
         f"{mechanism} returns sets of labels, which have no distance to a label: use loss: "
-        "zero_one, or kind: auto": wanted.answers == "sets" and loss != "zero_one",
-        "the poisson loss is defined for labels of at least 0": (
-            loss == "poisson" and lowest is not None and lowest < 0
+        "zero_one, or kind: auto": wanted.answers == "sets" and not asked.equality,
+        f"the {loss} loss is defined for labels of at least 0": (
+            asked.positive and lowest is not None and lowest < 0
         ),
-        f"the poisson loss needs positive outputs, but {mechanism} can return others: "
-        "use rr_on_bins": loss == "poisson" and wanted.answers == "anywhere",
-        "the poisson loss is infinite if the output for a positive label is 0, "
+        f"the {loss} loss needs positive outputs, but {mechanism} can return others: "
+        "use rr_on_bins": asked.positive and wanted.answers == "anywhere",
+        f"the {loss} loss is infinite if the output for a positive label is 0, "
         f"which {mechanism} can return: use rr_on_bins, or a domain without 0": (
-            loss == "poisson" and lowest == 0 and wanted.answers == "labels"
+            asked.positive and lowest == 0 and wanted.answers == "labels"
         ),
     }
     return [reason for reason, applies in reasons.items() if applies]
@@ -97,7 +97,7 @@ def _check_columns(spec: Spec) -> Iterator[Misfit]:
         where = "label", "columns", i
         if spec.loss == "sum" and column.loss is None:
             yield where, "loss: sum needs a loss for each column: add loss: squared, or another"
-        if spec.loss == "zero_one":
+        if LOSSES[spec.loss].equality:
             for key in ("loss", "weight"):
                 if getattr(column, key) is not None:
                     yield (*where, key), "is only for loss: sum, which adds the columns' losses"
@@ -239,7 +239,7 @@ def resolved(spec: Spec) -> tuple[Spec, list[Misfit]]:
 
 def _choose(spec: Spec) -> tuple[str, str]:
     """The kind of mechanism that ``auto`` chooses, and why."""
-    if spec.goal == "training" and spec.loss == "zero_one" and spec.groups is None:
+    if spec.goal == "training" and LOSSES[spec.loss].equality and spec.groups is None:
         split = (
             spec.privacy.split_of_label
         )  # auto and paper give all of ε to the label: sets need no prior
@@ -247,9 +247,8 @@ def _choose(spec: Spec) -> tuple[str, str]:
         if beats_randomized_response(spec.domain.size, epsilon):
             return _SETS
     if spec.goal == "training":
-        equality = isinstance(spec.label, JointLabelSpec) or spec.loss == "sum"
-        return _FOR_TRAINING["zero_one" if equality else spec.loss]
-    if isinstance(spec.label, JointLabelSpec) or spec.loss == "zero_one":
+        return LOSSES["sum" if isinstance(spec.label, JointLabelSpec) else spec.loss].training
+    if isinstance(spec.label, JointLabelSpec) or LOSSES[spec.loss].equality:
         what = "combination" if isinstance(spec.label, JointLabelSpec) else "label"
         return "rr_with_prior", (
             f"rr_with_prior keeps a {what} unchanged as often as any ε-DP randomizer can"
@@ -257,37 +256,8 @@ def _choose(spec: Spec) -> tuple[str, str]:
     return "rr_on_bins", "rr_on_bins has the least noisy label loss of all ε-DP randomizers"
 
 
-def for_training(loss: str) -> str:
-    """The kind of mechanism that a model learns best from; ``sum`` is the loss of a joint label."""
-    return _FOR_TRAINING["zero_one" if loss == "sum" else loss][0]
-
-
 _SETS = (
     "subset_selection",
     "subset_selection answers with sets of labels, which at this ε say more of the shares, and "
     "teach a model more, than one label each; the best sets say the most that any ε-DP answer can",
 )
-# None of these is rr_with_prior: nothing can be learned about labels that it never returns.
-_FOR_TRAINING = {
-    "squared": (
-        "optimal_unbiased",
-        "optimal_unbiased has the least noise of all ε-DP randomizers that keep the mean of "
-        "every label, and a model trained with the squared loss learns the mean",
-    ),
-    "absolute": (
-        "staircase",
-        "a model trained with the absolute loss learns the median, and staircase noise is "
-        "symmetric, so that it keeps the median of every label, and the mean",
-    ),
-    "poisson": (
-        "rr_on_bins",
-        "outputs that keep the mean of every label would have to be negative, where the poisson "
-        "loss is not defined; rr_on_bins has the least noisy label loss, with bias (for labels "
-        "without bias, on which a Poisson regression trains as well, say loss: squared)",
-    ),
-    "zero_one": (
-        "randomized_response",
-        "randomized_response answers with every label, so that shares of labels and the loss of "
-        "a model can be freed of its noise; rr_with_prior never answers with some",
-    ),
-}

@@ -13,12 +13,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from labeldp_compile.page.document import page, plain
 from labeldp_compile.page.pictures import (
     INK,
-    LOSSES,
     inline_svg,
     picture_settings,
     scale,
     tidy,
 )
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.sweeps.points import Point
 from labeldp_compile.sweeps.sweep import FRONTIER_HEADER, Sweep, frontier_table
 
@@ -80,7 +80,11 @@ def sweep_figure(sweep: Sweep) -> Figure:
             lambda point: point.margin_under_prior,  # None draws no point
         ),
         # As in Figure 4(a) of the unbiased paper.
-        ("Noisy label loss", LOSSES[sweep.spec.loss], lambda point: point.loss),
+        (
+            "Noisy label loss",
+            f"noisy label loss: {LOSSES[sweep.spec.loss].mean}",
+            lambda point: point.loss,
+        ),
     ]
     if sweep.spec.goal == "labels":
         panels.reverse()

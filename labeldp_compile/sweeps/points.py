@@ -16,6 +16,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import BY_DEFAULT, KINDS, all_mechanisms, mechanism_class
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.prior.priors import Prior
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.spec.validity import check_validity
@@ -58,7 +59,7 @@ def frontier_candidates(spec: Spec) -> list[Mechanism]:
 
     Raises InputError if the spec has no such frontier.
     """
-    if spec.loss != "squared" or isinstance(spec.domain, CategoricalDomain):
+    if LOSSES[spec.loss].degree != 2 or isinstance(spec.domain, CategoricalDomain):
         raise InputError("--bias-frontier needs labels that are numbers, and loss: squared")
     return [point for mechanism in all_mechanisms() for point in mechanism.frontier()]
 

@@ -1,24 +1,18 @@
 """A mechanism takes one file and one line: those of CONTRIBUTING.md, in a copy of the package."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.fixtures.copies import ROOT, copied
 from tests.fixtures.specs import spec
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def labeldp(tmp_path_factory):
     """Runs the command of a copy to which the mechanism was added."""
     place = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "labeldp_compile", place / "labeldp_compile")
+    run = copied(place, "labeldp_compile")
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     file = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)[0]
     (line,) = re.findall(r"^\+(.*noisy_identity.*\n)", page, re.M)
@@ -33,22 +27,6 @@ def labeldp(tmp_path_factory):
         spec(labels=5, name="added", epsilon=1.5, mechanism="noisy_identity")
     )
     (place / "table.csv").write_text("y\n" + "0\n1\n2\n3\n4\n" * 20)
-    beside = [str(place), str(ROOT / "verifier"), str(ROOT / "runtime")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(beside), "PYTHONSAFEPATH": "1"}
-
-    def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, "-m", "labeldp_compile.cli", *arguments],
-            cwd=place,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
-
-    run.place, run.environment = place, environment
     return run
 
 

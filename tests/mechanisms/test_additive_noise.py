@@ -145,7 +145,7 @@ def test_what_cannot_be_built_is_refused_before_anything_is_spent():
 def test_what_build_refuses():
     domain = IntegerDomain(1, 9)
     for kind in ("laplace", "staircase"):
-        with pytest.raises(ValueError, match="positive outputs"):
+        with pytest.raises(ValueError, match="not for added noise"):
             build(problem(kind, domain, 1, "poisson"))
         with pytest.raises(ValueError, match="reaches too far"):
             build(problem(kind, domain, "0.0001"))

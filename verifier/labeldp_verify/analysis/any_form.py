@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import compress
 from operator import mul
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from labeldp_verify.analysis.analysis import (
     Rows,
     TooMuchWorkError,
 )
-from labeldp_verify.analysis.losses import LOSSES, Loss, LossOfColumn, expected_loss
+from labeldp_verify.analysis.losses import LOSSES, Loss, expected_loss
 from labeldp_verify.analysis.probabilities import Coverage, Points, StepFunction, ends_of
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import (
@@ -281,10 +281,9 @@ def column_losses(
     if not isinstance(domain, JointDomain) or not isinstance(r, WindowRandomizer):
         raise ValueError("only window randomizers of several columns have losses by column")
     for part, loss in zip(domain.parts, losses, strict=True):
-        equality = loss in get_args(LossOfColumn) and LOSSES[loss].equality
-        if loss not in get_args(LossOfColumn) or (
-            isinstance(part, CategoricalDomain) and not equality
-        ):
+        known = LOSSES.get(loss)
+        numbers = not isinstance(part, CategoricalDomain)
+        if known is None or not known.of_columns or not (numbers or known.equality):
             raise ValueError(f"a column of this kind has no {loss} loss")
     steps = len(domain.parts) * (len(r.extra) + len(r.offsets) + len(r.base))
     charge(f"the columns of {len(r.offsets):,} labels", seconds=steps * _COLUMN_STEP)

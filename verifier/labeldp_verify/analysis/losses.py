@@ -1,13 +1,13 @@
 """The losses: one record each, with its exact expectation and the lower bounds that can be proved.
 
-A loss is a name in ``Loss`` and a record in ``LOSSES``. All other code asks the record.
+A loss is a record in ``LOSSES``, which all other code asks.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from labeldp_verify.analysis.lower_bound import (
 from labeldp_verify.forms import sets_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, whole
 
-Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
-"""``sum`` is that of several columns: their losses, each times its weight."""
-LossOfColumn = Literal["squared", "absolute", "zero_one"]
 _AT_ONCE = 1 << 16  # rows whose losses are held at one time
 
 
@@ -46,9 +43,10 @@ class ExactLoss:
         equality: whether it only asks if ŷ = y, so that labels need not be numbers.
         rational: whether the two bounds are the same.
         has_slopes: whether dual values may have slopes.
+        of_columns: whether a column of a joint label may have it.
     """
 
-    name: Loss
+    name: str
     expected: Callable[[Analysis[Any], Rows, Any], Losses]
     seconds: float = 200e-6
     dual: Callable[[Duals], bool] | None = None
@@ -57,6 +55,7 @@ class ExactLoss:
     equality: bool = False
     rational: bool = True
     has_slopes: bool = False
+    of_columns: bool = True
 
 
 def _squared(analysis: Analysis[Any], rows: Rows, labels: ExactNumbers) -> Losses:
@@ -104,11 +103,17 @@ def _sum(analysis: Analysis[Any], rows: Rows, labels: ExactNumbers) -> Losses:
 _RECORDS = (
     ExactLoss("squared", _squared, 120e-6, squared_holds, 60e-6, squared_radii, has_slopes=True),
     ExactLoss("absolute", _absolute, 140e-6, absolute_holds, 20e-6, absolute_radii),
-    ExactLoss("poisson", _poisson, rational=False),
+    ExactLoss("poisson", _poisson, rational=False, of_columns=False),
     ExactLoss("zero_one", _zero_one, 60e-6, zero_one_holds, 10e-6, equality=True),
-    ExactLoss("sum", _sum),
+    ExactLoss("sum", _sum, of_columns=False),  # of columns: their losses, each times its weight
 )
-LOSSES: dict[str, ExactLoss] = {loss.name: loss for loss in _RECORDS}
+LOSSES = {loss.name: loss for loss in _RECORDS}
+if TYPE_CHECKING:
+    Loss = str
+    LossOfColumn = str
+else:
+    Loss = Literal[tuple(LOSSES)]
+    LossOfColumn = Literal[tuple(name for name, loss in LOSSES.items() if loss.of_columns)]
 
 
 # ---- What every loss has in common.

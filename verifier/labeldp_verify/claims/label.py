@@ -233,7 +233,7 @@ def stated_losses(certificate: Certificate) -> list[ColumnLoss] | None:
     if certificate.joint is None or certificate.utility.loss != SUM:
         return None
     columns = certificate.joint.columns
-    losses = [ColumnLoss(column.loss, rational(str(column.weight))) for column in columns]  # type: ignore[arg-type]  # checked by column_losses
+    losses = [ColumnLoss(str(column.loss), rational(str(column.weight))) for column in columns]
     demand(all(own.weight > 0 for own in losses), "the weight of a column is not positive")
     return losses
 

@@ -18,6 +18,7 @@ settings.register_profile(
     "labeldp",
     deadline=None,
     derandomize=True,
+    max_examples=50,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # it looks at the clock
 )
@@ -43,7 +44,6 @@ FIRST = (
     "trainer/tests/test_projection.py",
     "trainer/tests/test_train.py",
     "trainer/tests/test_no_label_is_refused.py",
-    "trainer/tests/test_kept_json.py",
     "trainer/tests/interactions/test_runs.py",
     "trainer/tests/staged_release/test_altered.py",
     "trainer/tests/test_coefficients.py",

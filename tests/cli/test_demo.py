@@ -65,6 +65,7 @@ def test_in_a_pipe_it_runs_to_its_end(tour):
     assert expected <= made
 
 
+@pytest.mark.slow  # make demo runs it
 def test_the_mean_has_its_margin_and_models_are_compared_on_true_labels(tour):
     text = tour[1].stdout
     mean, low, high = map(

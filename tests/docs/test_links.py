@@ -61,6 +61,7 @@ class _Requests(HTMLParser):
                 self.found.add(value)
 
 
+@pytest.mark.slow
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > len(list((ROOT / "docs").glob("*.md")))

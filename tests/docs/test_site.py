@@ -11,6 +11,7 @@ from tests.report.test_page import contrast
 SHEET = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_of_the_runtime_is_its_readme_and_has_links_to_it(site):
     page = (site / "runtime.html").read_text(encoding="utf-8")
     assert "Requirements on the file" in page and "runtime/examples" in page
@@ -29,6 +30,7 @@ def test_links_and_text_can_be_read(scheme):
     assert contrast("#ffffff", colour["primary-fg-color"]) >= 4.5
 
 
+@pytest.mark.slow
 def test_what_search_needs_in_a_folder_is_there(site):
     """A page that is no answer of a server can load scripts, but neither JSON nor workers."""
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")

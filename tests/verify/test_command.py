@@ -1,13 +1,14 @@
 """``labeldp-verify``: its exit codes, and that nothing of a file or of its name is obeyed."""
 
+import io
 import json
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
 from labeldp_verify import check_bytes
+from labeldp_verify.command import main as verify
 
 from labeldp_compile.cli import main
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
@@ -24,22 +25,20 @@ def model():
 
 def command(*arguments):
     """(exit code, stdout, stderr)"""
-    done = subprocess.run(
-        [sys.executable, "-m", "labeldp_verify", *(str(a) for a in arguments if a != "verify")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    for text in (done.stdout, done.stderr):
-        assert all(c.isprintable() or c == "\n" for c in text), text
-    return done.returncode, done.stdout, done.stderr
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+        verify([str(argument) for argument in arguments])
+    said = []
+    for stream in (out, err):
+        stream.seek(0)
+        said.append(stream.read())
+        assert all(c.isprintable() or c == "\n" for c in said[-1]), said
+    return end.value.code or 0, *said
 
 
 def whole(*arguments):
-    """The same of the command that comes with the compiler."""
-    done = CliRunner().invoke(main, list(map(str, arguments)))
-    return done.exit_code, done.stdout, done.stderr
+    """What the command prints that comes with the compiler."""
+    return CliRunner().invoke(main, ["verify", *map(str, arguments)]).stdout
 
 
 def test_it_says_what_labeldp_verify_says(model, tmp_path):
@@ -48,11 +47,9 @@ def test_it_says_what_labeldp_verify_says(model, tmp_path):
     code, said, _ = command(path)
     assert code == 0 and "12 checks passed" in said and f"{path}: verified." in said
     assert len(said.splitlines()) <= 15 and "ok     privacy" not in said
-    whole = [sys.executable, "-m", "labeldp_compile.cli", "verify", path]
-    assert subprocess.run(whole, capture_output=True, text=True, check=True).stdout == said
+    assert whole(path) == said
     code, verbose, _ = command(path, "-v")
-    whole.append("--verbose")
-    assert subprocess.run(whole, capture_output=True, text=True, check=True).stdout == verbose
+    assert whole(path, "--verbose") == verbose
     assert code == 0 and set(said.splitlines()) < set(verbose.splitlines())
     for part in (
         "ok     privacy",

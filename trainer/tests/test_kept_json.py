@@ -9,6 +9,8 @@ from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from trainer.tests.command import document, labeldp, written
 from trainer.tests.trainer_helpers import CLASSES, CONFIG, write_artifact, write_tables
 
@@ -58,6 +60,7 @@ def found(folder):
     return {name: sorted({*paths(node)}) for name, node in documents(folder)}
 
 
+@pytest.mark.slow
 def test_every_key_is_still_there(tmp_path):
     kept, now = json.loads(KEPT.read_text(encoding="utf-8")), found(tmp_path)
     assert kept.keys() == now.keys()

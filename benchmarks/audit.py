@@ -30,8 +30,12 @@ from labeldp_compile.audits.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audits.cells import Reference
-from labeldp_compile.audits.randomizer import ArtifactTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.randomizer import (
+    ArtifactTarget,
+    FunctionTarget,
+    Reference,
+    parse_labels,
+)
 from labeldp_compile.audits.statistics import LEAST_EXPECTED
 from tests.fixtures import planted
 from tests.fixtures.compiled import compile_text

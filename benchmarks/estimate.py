@@ -25,7 +25,7 @@ from labeldp_learn.estimation import SHARES, Estimation, GroupCounts
 from labeldp_learn.estimators import OutputCounts
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.estimates.private_table import output_indices
+from labeldp_compile.estimates.counts import output_indices
 from tests.fixtures.compiled import compile_text, integer_spec, public
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"

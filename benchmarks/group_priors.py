@@ -26,9 +26,8 @@ import pyarrow.parquet as pq
 from shared.prior_loss import Study, label_losses
 
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, seeded_histogram
-from labeldp_compile.prior.plan import level_counts, plan_tables
-from labeldp_compile.prior.split import plan_of
-from labeldp_compile.prior.weights import table_weights, weights_of
+from labeldp_compile.prior.plan import level_counts, plan_of, plan_tables
+from labeldp_compile.prior.priors import table_weights, weights_of
 
 RESULTS = Path(__file__).parent / "results" / "group_priors.jsonl"
 CENSUS, ADULT = "census_kdd_train.parquet", "adult_train.parquet"

@@ -12,11 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from labeldp_compile.build.assembly import assemble
-from labeldp_compile.build.budget import EpsilonBudget
-from labeldp_compile.build.forecast import forecast
+from labeldp_compile.build.forecast import EpsilonBudget, forecast
 from labeldp_compile.errors import InputError
+from labeldp_compile.prior.plan import PriorPlan
 from labeldp_compile.prior.priors import Prior
-from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import integer_spec, public
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from labeldp_compile.prior.weights import project_to_total
+from labeldp_compile.prior.priors import project_to_total
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"

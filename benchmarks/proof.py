@@ -12,8 +12,7 @@ import time
 
 from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.export.coq.command import run_coq
-from labeldp_compile.export.coq.proof import modules, proof_of, size_of
+from labeldp_compile.export.coq import modules, proof_of, run_coq, size_of
 from tests.fixtures.compiled import compile_text
 
 SPEC = """

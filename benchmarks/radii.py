@@ -16,7 +16,7 @@ from time import process_time
 import numpy as np
 from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
-from labeldp_compile.build.certificate import prove_radii
+from labeldp_compile.build.assembly import prove_radii
 from labeldp_compile.mechanisms.mechanism import RadiusBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins

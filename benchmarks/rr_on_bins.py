@@ -15,8 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
+from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins, solve_rr_on_bins
 
 SIZES = (52, 401, 1_000, 10_000, 100_000)
 LOSSES = ("squared", "absolute", "poisson")

@@ -25,7 +25,7 @@ from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, WindowRand
 from labeldp_verify.forms.randomizers import Segment, check_additive, check_table
 from labeldp_verify.graph.alias_table import alias_entries, column_bits
 
-from labeldp_compile.export.coq.proof import PREFIX
+from labeldp_compile.export.coq import PREFIX
 from tests.proofs.theory import compile_theory, run
 from verifier.tests.integers import composition, near_constant, random_additive, random_table
 

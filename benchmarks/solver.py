@@ -24,9 +24,8 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from scipy.optimize import linprog
 
-from labeldp_compile.rounding.given_outputs import even_outputs
-from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
-from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
+from labeldp_compile.rounding.windows import even_outputs
+from labeldp_compile.solve.optimal_unbiased.optimum import solve_lp_grid, solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)

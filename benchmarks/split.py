@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from shared.prior_loss import Study
 
 from labeldp_compile.errors import BudgetError
-from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.prior.plan import PriorPlan
 
 ROWS = (300, 1000, 10_000, None)
 TABLES = {

@@ -21,7 +21,7 @@ from labeldp_compile.errors import DataError as DataError
 from labeldp_compile.errors import InputError as InputError
 from labeldp_compile.errors import SpecError as SpecError
 from labeldp_compile.estimates.aggregates import Aggregates as Aggregates
-from labeldp_compile.ledger.totals import OverBudgetError as OverBudgetError
+from labeldp_compile.ledger.book import OverBudgetError as OverBudgetError
 from labeldp_compile.spec import Spec as Spec
 from labeldp_compile.sweeps.choice import Choice as Choice
 from labeldp_compile.sweeps.sweep import Sweep as Sweep

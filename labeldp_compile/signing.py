@@ -22,7 +22,7 @@ from labeldp_verify.signature import (
 )
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.private_file import read_secret
+from labeldp_compile.whole_file import read_secret
 
 PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey
 

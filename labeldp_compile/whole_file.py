@@ -1,6 +1,11 @@
-"""Output files of the commands: checked first, then written whole or not at all."""
+"""Output files of the commands: checked first, then written whole or not at all.
+
+Secrets, and records that labeldp keeps, are files of the user's own. A record is a JSON file of one
+model, written whole and read strictly: it is checked for damage, not for an attacker.
+"""
 
 import contextlib
+import hashlib
 import itertools
 import os
 import re
@@ -8,11 +13,18 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 from labeldp_runtime import whole_file
+from labeldp_verify.errors import readable
+from labeldp_verify.printable import json_text
+from labeldp_verify.strict import parse_json
 
 from labeldp_compile.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 
 # How a ledger and each kind of key begin: labels and budgets depend on them, and nothing can make
 # them again.
@@ -170,3 +182,54 @@ def name_held_in(folder: Path, name: str) -> Iterator[None]:
         with contextlib.suppress(OSError):  # something is in it
             for empty in made:
                 empty.rmdir()
+
+
+OTHERS_WRITE = 0o022
+
+
+def is_others(status: os.stat_result) -> bool:
+    """Whether a file belongs to neither this user nor root."""
+    return hasattr(os, "geteuid") and status.st_uid not in (0, os.geteuid())
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_secret(path: Path, most: int) -> tuple[bytes, str | None]:
+    """``labeldp_runtime.whole_file.read_secret``, whose OSErrors are InputErrors."""
+    with readable(path):
+        return whole_file.read_secret(path, most)
+
+
+MAX_BYTES = 1 << 28
+R = TypeVar("R", bound="BaseModel")
+
+
+def write_record(path: Path, record: "BaseModel", *, secret: bool = False) -> None:
+    """Write a record; only its owner can read a secret one. Raises DataError."""
+    with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
+        file.write((json_text(record.model_dump()) + "\n").encode())
+
+
+def read_record(path: Path, model: type[R]) -> R | None:
+    """The record in a file; None if the file is damaged, or holds anything else.
+
+    ``model`` forbids unknown keys. Raises DataError if the file cannot be read.
+    """
+    with readable(path, DataError), path.open("rb") as file:
+        try:
+            return model.model_validate(json_object(file))
+        except ValueError:
+            return None
+
+
+def json_object(file: BinaryIO) -> dict[str, Any]:
+    """The object in an open JSON file. Raises ValueError for anything else, or a larger file."""
+    data = file.read(MAX_BYTES + 1)
+    value = parse_json(data.decode()) if len(data) <= MAX_BYTES else None
+    if not isinstance(value, dict):
+        raise ValueError("no JSON object, or a very large one")
+    return value

@@ -4,7 +4,7 @@ import itertools
 
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from runtime.tests.group_files import AGES, CODES, ROWS, TABLE_OF_CELL, WORKS, tables
 from verifier.tests.files import DOMAIN, file_of
 from verifier.tests.integers import some_windows

@@ -25,18 +25,16 @@ from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import at_least, at_most, down_to
 from numpy.typing import NDArray
 
-from labeldp_compile.audits.cells import (
+from labeldp_compile.audits.randomizer import (
+    ArtifactTarget,
+    AuditTarget,
+    FunctionTarget,
     Reference,
     Sampler,
     Tally,
     as_returned,
     choose_cells,
     describe,
-)
-from labeldp_compile.audits.randomizer import (
-    ArtifactTarget,
-    AuditTarget,
-    FunctionTarget,
     drawn_in_children,
 )
 from labeldp_compile.audits.statistics import (

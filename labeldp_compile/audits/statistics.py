@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betaincinv, chdtrc
 
-from labeldp_compile.audits.cells import Tally
+from labeldp_compile.audits.randomizer import Tally
 
 Bits = NDArray[np.bool_]
 Floats = NDArray[np.float64]

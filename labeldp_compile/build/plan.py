@@ -16,17 +16,25 @@ from typing import Any, Literal
 
 from labeldp_verify.claims import DECLARED_BY, nulls_in_words
 
-from labeldp_compile.build.budget import EpsilonBudget, TablesBudget, find_budget, is_unpaid
-from labeldp_compile.build.forecast import ExpectedUse, Forecast, expected_use, forecast
-from labeldp_compile.build.rehearsal import require_compilable, require_telling
+from labeldp_compile.build.forecast import (
+    EpsilonBudget,
+    ExpectedUse,
+    Forecast,
+    TablesBudget,
+    expected_use,
+    find_budget,
+    forecast,
+    is_unpaid,
+)
+from labeldp_compile.build.pipeline import require_compilable, require_telling
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
-from labeldp_compile.prior.split import PriorPlan
-from labeldp_compile.private_file import file_digest, read_record, write_record
+from labeldp_compile.prior.plan import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.grid import QuantileGrid
+from labeldp_compile.spec.label import QuantileGrid
 from labeldp_compile.spec.model import PublicPrior
 from labeldp_compile.tabular.formats import PLAIN, TextForm, files_of
+from labeldp_compile.whole_file import file_digest, read_record, write_record
 from labeldp_compile.yaml_model import Strict
 
 FORMAT_VERSION = "1.0"

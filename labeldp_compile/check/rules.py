@@ -24,8 +24,8 @@ from labeldp_compile.ledger_url import is_url
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
 
+    from labeldp_compile.ledger.book import DataSet, DrawnLabels, Totals
     from labeldp_compile.ledger.entries import Entry
-    from labeldp_compile.ledger.totals import DataSet, DrawnLabels, Totals
 
 OPEN = "open"
 """``found`` of a rule that only the compiled file can decide."""
@@ -364,7 +364,7 @@ def _data_sets(
     entries: Sequence[Entry],
 ) -> dict[str, tuple[DataSet | None, DrawnLabels | None, Totals]]:
     """Of each data set its account of priors and metrics, the labels drawn, and both together."""
-    from labeldp_compile.ledger.totals import (  # noqa: PLC0415  # most are no ledgers
+    from labeldp_compile.ledger.book import (  # noqa: PLC0415  # most are no ledgers
         Totals,
         add_up,
         drawn_labels,

@@ -23,7 +23,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import is_url
 
 if TYPE_CHECKING:
-    from labeldp_compile.build.budget import EpsilonBudget
+    from labeldp_compile.build.forecast import EpsilonBudget
     from labeldp_compile.build.plan import Plan
     from labeldp_compile.check.policy import GatePolicy
     from labeldp_compile.ledger.entries import Entry
@@ -196,7 +196,7 @@ def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spendi
     from labeldp_verify.claims import DELTAS  # noqa: PLC0415
 
     from labeldp_compile.composition import compose  # noqa: PLC0415  # dp_accounting
-    from labeldp_compile.rounding.randomized_response import randomized_response  # noqa: PLC0415
+    from labeldp_compile.rounding.windows import randomized_response  # noqa: PLC0415
 
     delta = max((Fraction(one) for one in DELTAS if Fraction(one) <= most), default=None)
     if delta is None:

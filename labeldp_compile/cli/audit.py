@@ -18,7 +18,7 @@ from labeldp_compile.audits.audit import (
     choose_labels,
 )
 from labeldp_compile.audits.randomizer import AuditTarget, FunctionTarget, parse_labels
-from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.command import command, observing, show, verified
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -28,7 +28,6 @@ from labeldp_compile.cli.options import (
     json_option,
     quiet_option,
 )
-from labeldp_compile.cli.output import observing, show
 from labeldp_compile.errors import InputError
 
 DEFAULT_SAMPLES = 10_000_000

@@ -9,7 +9,7 @@ from labeldp_verify.claims import Prior, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.printable import at_most, probability
 
-from labeldp_compile.cli.output import can_show, clipped, padded, text_table, width
+from labeldp_compile.cli.command import can_show, clipped, padded, text_table, width
 from labeldp_compile.prior.discrete_laplace import NOISE, deviation
 from labeldp_compile.report.facts import overview
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 from labeldp_verify.budget import Budget, enforced
 
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import command, say
 from labeldp_compile.cli.options import PATH, any_file, budget_option, verbose_option
-from labeldp_compile.cli.output import say
 
 NAMES = ("table", "json", "sarif", "github")
 
@@ -43,9 +42,12 @@ def check_command(
     if the policy is wrong, or if there is nothing to check.
     """
     from labeldp_compile.check import judge, load_policy  # noqa: PLC0415  # pydantic
-    from labeldp_compile.check.formats import CheckResult, lines_of  # noqa: PLC0415
     from labeldp_compile.check.subject import find_subjects  # noqa: PLC0415
-    from labeldp_compile.check.verdicts import unverified  # noqa: PLC0415
+    from labeldp_compile.check.verdicts import (  # noqa: PLC0415
+        CheckResult,
+        lines_of,
+        unverified,
+    )
 
     loaded, below = load_policy(policy), find_subjects(list(paths))
     judged = []

@@ -24,7 +24,16 @@ from labeldp_compile.build import PLAN_SUFFIX
 from labeldp_compile.build.assembly import Compiled
 from labeldp_compile.build.pipeline import compile_to
 from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import (
+    clipped,
+    command,
+    complain,
+    fact,
+    observing,
+    once_spent,
+    say,
+    tell,
+)
 from labeldp_compile.cli.options import (
     PATH,
     overwrite_option,
@@ -34,15 +43,6 @@ from labeldp_compile.cli.options import (
     test_seed_option,
     verbose_option,
     written_option,
-)
-from labeldp_compile.cli.output import (
-    clipped,
-    complain,
-    fact,
-    observing,
-    once_spent,
-    say,
-    tell,
 )
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET

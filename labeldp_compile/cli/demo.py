@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import command, say, text_table
 from labeldp_compile.cli.options import PATH
-from labeldp_compile.cli.output import say, text_table
 from labeldp_compile.errors import InputError
 
 if TYPE_CHECKING:

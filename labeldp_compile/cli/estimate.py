@@ -22,7 +22,15 @@ from labeldp_verify.claims import nulls_counted_as
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import Marked, at_most, percent_at_most
 
-from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.command import (
+    clipped,
+    command,
+    row_progress,
+    show,
+    tell,
+    text_table,
+    verified,
+)
 from labeldp_compile.cli.options import (
     PATH,
     budget_option,
@@ -34,10 +42,14 @@ from labeldp_compile.cli.options import (
     text_options,
     verbose_option,
 )
-from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
-from labeldp_compile.estimates.aggregates import Aggregates, estimate_tables
+from labeldp_compile.estimates.aggregates import (
+    Aggregates,
+    estimate_tables,
+    require_free_names,
+    rows_of,
+    schema_of,
+)
 from labeldp_compile.estimates.counts import texts_of
-from labeldp_compile.estimates.long_table import require_free_names, rows_of, schema_of
 from labeldp_compile.tabular.csv_sink import in_batches, write_new_table
 from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.whole_file import require_output

@@ -12,7 +12,7 @@ from labeldp_learn.toolkit import ALL_ROWS
 from labeldp_verify import Budget
 from labeldp_verify.printable import Marked, at_least, at_most
 
-from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.command import clipped, command, show, tell, text_table, verified
 from labeldp_compile.cli.options import (
     PATH,
     budget_option,
@@ -23,7 +23,6 @@ from labeldp_compile.cli.options import (
     text_options,
     verbose_option,
 )
-from labeldp_compile.cli.output import clipped, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.estimates.counts import texts_of
 from labeldp_compile.evaluate import Evaluation, Released, evaluate_tables, release_tables

@@ -18,9 +18,8 @@ from labeldp_verify.printable import at_most
 from labeldp_verify.strict import read_decimal
 
 from labeldp_compile import mechanisms
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, say, tell
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
-from labeldp_compile.cli.output import NUMBERS_OF_SETS, say, tell
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.solve.losses import OF_ONE_COLUMN
 from labeldp_compile.tabular.formats import TextForm

@@ -5,9 +5,8 @@ from pathlib import Path
 import click
 from labeldp_runtime import Key, KeyFileError
 
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import command, tell
 from labeldp_compile.cli.options import PATH, quiet_option
-from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
 
 

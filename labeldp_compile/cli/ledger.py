@@ -9,7 +9,16 @@ import click
 from labeldp_verify.budget import Budget
 from labeldp_verify.printable import at_least, at_most
 
-from labeldp_compile.cli.command import Group, example
+from labeldp_compile.cli.command import (
+    Group,
+    clipped,
+    example,
+    printable,
+    say,
+    show,
+    tell,
+    text_table,
+)
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -19,10 +28,10 @@ from labeldp_compile.cli.options import (
     json_option,
     overwrite_option,
 )
-from labeldp_compile.cli.output import clipped, printable, say, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import (
     Contents,
+    DrawnLabels,
     create_ledger,
     is_guarded,
     read_contents,
@@ -38,7 +47,6 @@ from labeldp_compile.ledger.entries import (
     require_name,
 )
 from labeldp_compile.ledger.store import ledger_name
-from labeldp_compile.ledger.totals import DrawnLabels
 from labeldp_compile.whole_file import require_output
 
 FORMAT_VERSION = "1.0"

@@ -13,9 +13,8 @@ from labeldp_verify.claims import person_epsilon
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import at_most
 
-from labeldp_compile.cli.command import verified
+from labeldp_compile.cli.command import clipped, show, text_table, verified
 from labeldp_compile.cli.options import decimal_of
-from labeldp_compile.cli.output import clipped, show, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
 

@@ -18,12 +18,10 @@ from labeldp_verify.printable import Marked, at_most
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.build import PLAN_SUFFIX
-from labeldp_compile.build.budget import is_unpaid
-from labeldp_compile.build.forecast import Estimate
+from labeldp_compile.build.forecast import Estimate, is_unpaid
 from labeldp_compile.build.plan import Plan, plan_spec, save_plan
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, fact, once_spent, show, tell
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
-from labeldp_compile.cli.output import NUMBERS_OF_SETS, fact, once_spent, show, tell
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.prior.discrete_laplace import NOISE

@@ -44,7 +44,14 @@ from labeldp_verify.forms import Randomizer as Table
 from labeldp_verify.printable import at_most
 from labeldp_verify.usefulness.shortcomings import relevant
 
-from labeldp_compile.cli.command import DoesNotHoldError, command, verified
+from labeldp_compile.cli.command import (
+    NUMBERS_OF_SETS,
+    DoesNotHoldError,
+    command,
+    row_progress,
+    tell,
+    verified,
+)
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -52,7 +59,6 @@ from labeldp_compile.cli.options import (
     overwrite_option,
     text_options,
 )
-from labeldp_compile.cli.output import NUMBERS_OF_SETS, row_progress, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.columns import group_columns_in_table
 from labeldp_compile.tabular.formats import TextForm, is_among, is_stream, key_of

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from labeldp_verify.budget import Budget
 
-from labeldp_compile.cli.command import DoesNotHoldError, command, does_not_verify
+from labeldp_compile.cli.command import DoesNotHoldError, command, does_not_verify, say, tell
 from labeldp_compile.cli.options import (
     PATH,
     SignatureFiles,
@@ -20,7 +20,6 @@ from labeldp_compile.cli.options import (
     signing_key,
     verbose_option,
 )
-from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import replaced_when_whole, require_output, write_text
 

@@ -28,8 +28,7 @@ from labeldp_verify.usefulness.estimates import sample
 from labeldp_verify.usefulness.shortcomings import relevant
 
 from labeldp_compile.cli.charts import group_table, prior_bars
-from labeldp_compile.cli.command import verified
-from labeldp_compile.cli.output import (
+from labeldp_compile.cli.command import (
     can_show,
     clipped,
     padded,
@@ -37,6 +36,7 @@ from labeldp_compile.cli.output import (
     show,
     tell,
     text_table,
+    verified,
     width,
 )
 from labeldp_compile.errors import InputError
@@ -141,7 +141,7 @@ def print_report(
     if table is not None and artifact.certificate.sets is None:
         raise InputError(f"{file}: its private labels are not sets of labels")
     if weights is not None:
-        from labeldp_compile.estimates.long_table import weights_of  # noqa: PLC0415
+        from labeldp_compile.estimates.aggregates import weights_of  # noqa: PLC0415
         from labeldp_compile.tabular.csv_sink import write_new_table  # noqa: PLC0415  # pyarrow
 
         rows = write_new_table(weights, *weights_of(artifact, file))

@@ -9,7 +9,7 @@ import click
 from labeldp_verify.printable import Marked, at_most, percent_at_most
 from labeldp_verify.usefulness.figures import belief_in_words
 
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import command, complain, observing, show, text_table
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -20,7 +20,6 @@ from labeldp_compile.cli.options import (
     test_seed_option,
     verbose_option,
 )
-from labeldp_compile.cli.output import complain, observing, show, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.spec import Spec

@@ -16,7 +16,7 @@ from labeldp_verify.limits import LIMITS, Limits, option_of
 from labeldp_verify.printable import json_text
 from labeldp_verify.strict import read_whole
 
-from labeldp_compile.cli.command import command
+from labeldp_compile.cli.command import command, complain, say, say_json
 from labeldp_compile.cli.options import (
     PATH,
     SignatureFiles,
@@ -26,7 +26,6 @@ from labeldp_compile.cli.options import (
     signature_options,
     signing_key,
 )
-from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import require_output, write_text
 

@@ -9,9 +9,8 @@ from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import Marked
 
-from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.command import command, say, tell, verified
 from labeldp_compile.cli.options import PATH, prepared_option
-from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError, require_installed
 
 

@@ -11,7 +11,7 @@ from labeldp_verify.claims import as_portable
 from labeldp_verify.graph import write_model
 from labeldp_verify.printable import Marked
 
-from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.command import command, say, tell, verified
 from labeldp_compile.cli.options import (
     PATH,
     budget_option,
@@ -20,7 +20,6 @@ from labeldp_compile.cli.options import (
     signing_key,
     written_option,
 )
-from labeldp_compile.cli.output import say, tell
 
 if TYPE_CHECKING:
     from labeldp_verify.artifact import Artifact

@@ -26,8 +26,8 @@ from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.private_file import read_own
 from labeldp_compile.tabular.formats import files_of
+from labeldp_compile.whole_file import read_secret
 
 VARIABLE = "LABELDP_CONFIG"
 _KEY_FILE = "ledger.key"
@@ -125,17 +125,12 @@ def find_client_key() -> ClientKey | None:
     Raises InputError if others may read it, or it holds something else.
     """
     path = user_config().ledger_key
-    try:
-        file = read_own(path, _MAX_BYTES)
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if not file.is_file:
-        raise InputError(f"{path}: expected a key file")
-    if file.is_exposed:
-        raise InputError(f"{path}: others may read this key: chmod 600 {path}")
-    text = file.data.decode("ascii", "replace")
+    data, refusal = read_secret(path, _MAX_BYTES)
+    if refusal is not None:
+        raise InputError(refusal)
+    text = data.decode("ascii", "replace")
     if not _TEXT.fullmatch(text):
         raise InputError(f"{path}: expected a key of 64 hexadecimal digits (labeldp ledger init)")
     return ClientKey(path, bytes.fromhex(text.strip()))

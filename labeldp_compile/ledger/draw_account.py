@@ -15,10 +15,9 @@ from typing import Any, Literal
 from labeldp_verify.printable import at_most
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.book import Ledger, in_transaction
+from labeldp_compile.ledger.book import OUTPUT, Ledger, in_transaction
 from labeldp_compile.ledger.entries import Entry, require_name
 from labeldp_compile.ledger.store import Store, open_store
-from labeldp_compile.ledger.totals import OUTPUT
 from labeldp_compile.tabular.persons import PersonBound
 from labeldp_compile.tabular.provenance import ListedPart, PartsFolder
 

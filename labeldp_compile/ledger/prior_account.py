@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger.book import Ledger, in_transaction
+from labeldp_compile.ledger.book import Ledger, data_sets, in_transaction, require_budget
 from labeldp_compile.ledger.client_key import find_client_key, keyed_digest, require_bound
 from labeldp_compile.ledger.entries import ANSWERS, AskedOfLabels, Entry
 from labeldp_compile.ledger.store import Store, open_store
-from labeldp_compile.ledger.totals import data_sets, require_budget
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec

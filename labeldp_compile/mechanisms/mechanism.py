@@ -1,7 +1,7 @@
 """The interface of mechanisms: their options, problem and solution, and the bytes of their tables.
 
 It also says what it gains from the prior, and what less ε costs it. ``split: auto``
-(``prior/split.py``) compares the two. Shares are of the noisy label loss. The numbers were set by
+(``prior/plan.py``) compares the two. Shares are of the noisy label loss. The numbers were set by
 hand from the output of ``benchmarks/split.py``, for real tables and (``--landscape``) for flat,
 geometric, spiked and two-humped distributions. They choose between private histograms, and have no
 influence on privacy.
@@ -23,7 +23,7 @@ from labeldp_verify.graph import bucket_grid, column_bits
 from numpy.typing import NDArray
 
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from labeldp_compile.yaml_model import Strict
 
 

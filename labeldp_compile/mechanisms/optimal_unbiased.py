@@ -36,15 +36,17 @@ from labeldp_compile.mechanisms.mechanism import (
     TableLayout,
 )
 from labeldp_compile.mechanisms.rr_on_bins import RRonBins
-from labeldp_compile.rounding.given_outputs import MAX_OUTPUTS, Reach, even_outputs
-from labeldp_compile.rounding.placed_windows import (
+from labeldp_compile.rounding.windows import (
+    MAX_OUTPUTS,
+    Reach,
     ShortWordError,
     drop_rare_outputs,
+    even_outputs,
     merge_rare_outputs,
     place_on_given,
     place_windows,
+    randomized_response,
 )
-from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.losses import LOSSES, Floats
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.yaml_model import Number, Strict
@@ -458,7 +460,7 @@ def _on_outputs(
     means lose no more than the LP's own rows. Where HiGHS has no answer, two of the outputs have
     one that is as private and as unbiased.
     """
-    from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
+    from labeldp_compile.solve.optimal_unbiased.optimum import solve_lp_grid  # noqa: PLC0415
 
     outputs = np.array(values)
     cost = LOSSES[problem.loss].of(outputs[None, :], y[:, None])

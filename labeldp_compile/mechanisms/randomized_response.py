@@ -30,7 +30,7 @@ from labeldp_compile.mechanisms.mechanism import (
     response_layout,
     window_layout,
 )
-from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from labeldp_compile.rounding.windows import randomized_response, rr_top_k
 from labeldp_compile.solve.losses import LOSSES, Floats
 
 

@@ -27,7 +27,7 @@ from labeldp_compile.mechanisms.mechanism import (
     adapted_bytes,
     response_layout,
 )
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from labeldp_compile.solve.losses import LOSSES
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class RRonBins(Mechanism):
         if domain.size > MAX_CERTIFIED_LABELS:
             return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
         # SciPy takes a third of a second to import, and only this proof needs it.
-        from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins  # noqa: PLC0415
+        from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins  # noqa: PLC0415
 
         alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
         # Without slopes, the bound holds for every ε-DP randomizer, biased or not.

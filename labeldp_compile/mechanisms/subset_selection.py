@@ -30,16 +30,19 @@ from labeldp_compile.mechanisms.mechanism import (
     response_layout,
     table_layout,
 )
-from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.solve.block_design_families import (
+from labeldp_compile.rounding.windows import randomized_response
+from labeldp_compile.solve.block_designs import (
+    BlockDesign,
+    Blocks,
+    Candidate,
     affine_spaces,
     cyclotomic,
     lines,
     projective_spaces,
     quartic,
+    relative,
     twin_primes,
 )
-from labeldp_compile.solve.block_designs import BlockDesign, Blocks, Candidate, relative
 
 MAX_CLASSES = 1024  # a table has room for as many sets, and for twice as many
 

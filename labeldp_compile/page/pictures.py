@@ -57,16 +57,20 @@ def inline_svg(figure: Figure, name: str, label: str) -> Markup:
 
     ``label`` describes the picture in words. Call this inside ``picture_settings``.
     """
+    text = _svg(figure, name)
+    text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
+    text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
+    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+    return Markup(text)  # noqa: S704  # matplotlib escapes every text that it writes
+
+
+def _svg(figure: Figure, name: str) -> str:
     buffer = io.StringIO()
     mpl.rcParams["svg.hashsalt"] = name
     figure.set_canvas(FigureCanvasSVG(figure))
     figure.savefig(buffer, format="svg", dpi=72, metadata={"Date": None}, transparent=True)
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", buffer.getvalue(), flags=re.DOTALL)
-    text = "\n".join(map(printable, text.split("\n")))
-    text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
-    text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
-    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
-    return Markup(text)  # noqa: S704  # matplotlib escapes every text that it writes
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:

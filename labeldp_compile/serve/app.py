@@ -27,17 +27,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.serve.listening import Settings
-from labeldp_compile.serve.requests import (
+from labeldp_compile.serve.command import Settings
+from labeldp_compile.serve.served import (
     ARROW,
     JSON,
     Request,
+    Served,
     arrow_answer,
+    document,
     json_answer,
+    page,
     read_arrow,
     read_json,
 )
-from labeldp_compile.serve.served import Served, document, page
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)

@@ -1,7 +1,7 @@
 """Radii that prove RR-on-Bins close to the best ε-DP randomizer, for any number of labels.
 
 A label y has a radius r_y instead of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r. F ≥ 0 (see
-`rr_on_bins_dual`) proves a loss of at least Σα. The radii lie on lines between few labels, so they
+`rr_on_bins`) proves a loss of at least Σα. The radii lie on lines between few labels, so they
 fit into a file (``labeldp_verify.analysis.radii``).
 
 By complementary slackness, r_y is between the distances to the nearest and to the second nearest

@@ -16,7 +16,7 @@ from labeldp_verify.limits import Limits
 from labeldp_verify.strict import parse_json, read_decimal
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.rounding.given_outputs import MAX_OUTPUTS, even_outputs
+from labeldp_compile.rounding.windows import MAX_OUTPUTS, even_outputs
 from labeldp_compile.tabular.formats import is_among
 from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
 

@@ -18,8 +18,8 @@ from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.prior.priors import Prior
 from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.spec import Spec
+from labeldp_compile.spec.load import check_validity
 from labeldp_compile.spec.model import Goal
-from labeldp_compile.spec.validity import check_validity
 
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared

@@ -22,7 +22,7 @@ from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer, time_left
 from labeldp_compile.page.document import plain
 from labeldp_compile.prior.obtain import estimate_prior
-from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.prior.plan import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
 from labeldp_compile.sweeps.points import (

@@ -28,6 +28,7 @@ import math
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -40,14 +41,14 @@ from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError, InputError, refused
-from labeldp_compile.private_file import file_digest, is_others, read_own
 from labeldp_compile.tabular.formats import format_of, parts_of
-from labeldp_compile.whole_file import name_held_in, write_text
+from labeldp_compile.whole_file import file_digest, is_others, name_held_in, write_text
 
 MANIFEST = "_labeldp.json"
 _PART_TAG = b"labeldp-part-1"
 FORMAT_VERSION = "1.0"
 _MAX_MANIFEST_BYTES = 1 << 28
+_NO_LINK = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ENDING = re.compile(r"\.(parquet|pq|csv|tsv|csv\.gz|tsv\.gz)$", re.IGNORECASE)
 _WAY_OUT = "put it back, or go on in another folder"
 
@@ -191,10 +192,12 @@ class PartsFolder:
             return None
         try:
             # Follow no link and wait for no pipe: labeldp made this file.
-            found = read_own(manifest, _MAX_MANIFEST_BYTES + 1, links=False)
-            if not found.is_file or len(found.data) > _MAX_MANIFEST_BYTES:
+            with os.fdopen(os.open(manifest, _NO_LINK), "rb") as file:
+                is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                data = file.read(_MAX_MANIFEST_BYTES + 1) if is_file else b""
+            if not is_file or len(data) > _MAX_MANIFEST_BYTES:
                 raise ValueError("no file, or too large")
-            stated = json.loads(found.data.decode())
+            stated = json.loads(data.decode())
             if str(stated["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
                 raise ValueError("of another version")
             listed = {str(name): _part(part) for name, part in stated["parts"].items()}

@@ -26,18 +26,24 @@ from labeldp_runtime.whole_file import Found, Sealed, say_removed
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, InputError, refused
-from labeldp_compile.private_file import is_others
 from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.csv_rows import Cells
-from labeldp_compile.tabular.csv_sink import CsvSink, EditedCsv, TextOut, csv_holds
+from labeldp_compile.tabular.csv_sink import (
+    CsvSink,
+    EditedCsv,
+    Placement,
+    TextOut,
+    csv_holds,
+    output_schema,
+)
 from labeldp_compile.tabular.formats import PLAIN, Format, TextForm, format_of, is_stream
 from labeldp_compile.tabular.parquet_file import ParquetSink, read_footer
-from labeldp_compile.tabular.placement import Placement, output_schema
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader, no_rows
 from labeldp_compile.tabular.selection import UniqueIds
 from labeldp_compile.whole_file import (
     folder_when_whole,
+    is_others,
     replaced_when_whole,
     require_folder,
     require_output,

@@ -11,19 +11,19 @@ from labeldp_runtime.entropy import random_bytes as random_bytes
 from labeldp_runtime.entropy import random_words as random_words
 
 from labeldp_compile.build.assembly import assemble as assemble
-from labeldp_compile.build.rehearsal import require_compilable as require_compilable
+from labeldp_compile.build.pipeline import require_compilable as require_compilable
 from labeldp_compile.cli.command import command as command
+from labeldp_compile.cli.command import row_progress as row_progress
+from labeldp_compile.cli.command import say as say
+from labeldp_compile.cli.command import show as show
+from labeldp_compile.cli.command import tell as tell
+from labeldp_compile.cli.command import text_table as text_table
 from labeldp_compile.cli.options import PATH as PATH
 from labeldp_compile.cli.options import json_option as json_option
 from labeldp_compile.cli.options import overwrite_option as overwrite_option
 from labeldp_compile.cli.options import quiet_option as quiet_option
 from labeldp_compile.cli.options import text_options as text_options
 from labeldp_compile.cli.options import verbose_option as verbose_option
-from labeldp_compile.cli.output import row_progress as row_progress
-from labeldp_compile.cli.output import say as say
-from labeldp_compile.cli.output import show as show
-from labeldp_compile.cli.output import tell as tell
-from labeldp_compile.cli.output import text_table as text_table
 from labeldp_compile.errors import DataError as DataError
 from labeldp_compile.errors import InputError as InputError
 from labeldp_compile.errors import refused as refused
@@ -45,8 +45,7 @@ from labeldp_compile.prior.plan import plan_each_table as plan_each_table
 from labeldp_compile.prior.priors import Prior as Prior
 from labeldp_compile.prior.priors import PublicFacts as PublicFacts
 from labeldp_compile.prior.priors import TablePrior as TablePrior
-from labeldp_compile.prior.weights import project_to_total as project_to_total
-from labeldp_compile.private_file import json_object as json_object
+from labeldp_compile.prior.priors import project_to_total as project_to_total
 from labeldp_compile.spec import parse_spec as parse_spec
 from labeldp_compile.tabular.columns import check_type as check_type
 from labeldp_compile.tabular.columns import group_array as group_array
@@ -64,8 +63,8 @@ from labeldp_compile.tabular.formats import folder_columns as folder_columns
 from labeldp_compile.tabular.formats import format_of as format_of
 from labeldp_compile.tabular.formats import require_format as require_format
 from labeldp_compile.tabular.parquet_file import ParquetSink as ParquetSink
-from labeldp_compile.tabular.person_names import person_codes as person_codes
-from labeldp_compile.tabular.person_names import person_names as person_names
+from labeldp_compile.tabular.persons import person_codes as person_codes
+from labeldp_compile.tabular.persons import person_names as person_names
 from labeldp_compile.tabular.provenance import NOT_SHOWN as NOT_SHOWN
 from labeldp_compile.tabular.provenance import is_noted as is_noted
 from labeldp_compile.tabular.provenance import no_note as no_note
@@ -76,6 +75,7 @@ from labeldp_compile.tabular.reader import require_distinct as require_distinct
 from labeldp_compile.tabular.writer import require_rewritten as require_rewritten
 from labeldp_compile.weak_promise import weak_promise as weak_promise
 from labeldp_compile.whole_file import folder_when_whole as folder_when_whole
+from labeldp_compile.whole_file import json_object as json_object
 from labeldp_compile.whole_file import replaced_when_whole as replaced_when_whole
 from labeldp_compile.whole_file import require_folder as require_folder
 from labeldp_compile.whole_file import require_output as require_output

@@ -14,14 +14,12 @@ it.
 from __future__ import annotations
 
 import hmac
-import os
 import re
-import stat
 from pathlib import Path
 
 from labeldp_runtime.entropy import random_bytes
 from labeldp_runtime.errors import KeyFileError
-from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_runtime.whole_file import read_secret, replaced_when_whole
 
 KEY_BYTES = 32
 _MAX_FILE_BYTES = 4096
@@ -128,22 +126,6 @@ class Key:
                 "load it in each process, or store it in a key file"
             )
         return _reload, (str(self._path), self.fingerprint)
-
-
-def read_secret(path: Path, most: int) -> tuple[bytes, str | None]:
-    """At most ``most`` bytes of a file, and why it cannot keep a secret, in a sentence, or None.
-
-    Raises OSError.
-    """
-    with path.open("rb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        data = file.read(most)
-    if os.name != "posix" or not mode & 0o077:
-        return data, None
-    return data, (
-        f"{path}: may be read or changed by other users (mode {mode:04o}): "
-        f"run chmod 600 {path}, and make a new key if others may have read it"
-    )
 
 
 def _reload(path: str, fingerprint: str) -> Key:

@@ -302,3 +302,19 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def read_secret(path: Path, most: int) -> tuple[bytes, str | None]:
+    """At most ``most`` bytes of a file, and why it cannot keep a secret, in a sentence, or None.
+
+    Raises OSError.
+    """
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        data = file.read(most)
+    if os.name != "posix" or not mode & 0o077:
+        return data, None
+    return data, (
+        f"{path}: may be read or changed by other users (mode {mode:04o}): "
+        f"run chmod 600 {path}, and make a new key if others may have read it"
+    )

@@ -16,7 +16,7 @@ from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.graph.inputs import group_inputs, group_type
 from labeldp_verify.graph.nodes import DOUBLE, STRING
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from verifier.tests.files import DOMAIN, all_words, file_of, session_of
 from verifier.tests.integers import grouped, plain_counts, replaced, some_windows
 

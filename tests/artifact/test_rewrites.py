@@ -23,7 +23,7 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.joint import output_values
 from labeldp_verify.graph.nodes import DOUBLE, Graph, is_taken_for, vanishes
 
-from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from labeldp_compile.rounding.windows import randomized_response, rr_top_k
 from verifier.tests.files import file_of
 from verifier.tests.integers import laplace_like, random_table
 

@@ -8,7 +8,7 @@ import pytest
 from labeldp_verify.forms import IntegerDomain
 from labeldp_verify.graph.self_test import self_test_vectors
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import run, session_of
 

@@ -12,8 +12,14 @@ import pytest
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.audits.audit import AuditClaim, audit, choose_labels
-from labeldp_compile.audits.cells import Reference, choose_cells, told_from_zero
-from labeldp_compile.audits.randomizer import ArtifactTarget, FunctionTarget, parse_labels
+from labeldp_compile.audits.randomizer import (
+    ArtifactTarget,
+    FunctionTarget,
+    Reference,
+    choose_cells,
+    parse_labels,
+    told_from_zero,
+)
 from tests.cli.test_cli import labeldp
 from tests.fixtures import planted
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text

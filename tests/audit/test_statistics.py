@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labeldp_compile.audits.cells import IntervalCells, ValueCells, choose_cells
+from labeldp_compile.audits.randomizer import IntervalCells, ValueCells, choose_cells
 from labeldp_compile.audits.statistics import (
     Tally,
     bound_epsilon,

@@ -9,7 +9,7 @@ from labeldp_verify.analysis import composition as divergence
 from labeldp_verify.forms.exact_numbers import exp_bounds
 
 from labeldp_compile.composition import compose
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from tests.composition.brute_force import largest_divergence, rows_of
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec

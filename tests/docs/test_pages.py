@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from labeldp_compile.check import policy_schema
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
-from labeldp_compile.estimates.long_table import COLUMNS
+from labeldp_compile.estimates.aggregates import COLUMNS
 from labeldp_compile.tabular.provenance import ListedPart
 from tests.docs.pages import NOT_SHOWN, ROOT, follows, require_shown, run_page, text_of
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
 
 from labeldp_compile.cli import main
-from labeldp_compile.export.sql.command import DIALECTS, NOT_RUN
+from labeldp_compile.export.sql import DIALECTS, NOT_RUN
 from runtime.tests.test_hmac_words import GOLDEN
 from tests.docs.pages import DOCS, blocks_of
 from tests.fixtures.compiled import compile_text, integer_spec

@@ -11,7 +11,7 @@ import pytest
 from labeldp_runtime import Randomizer
 
 from labeldp_compile import estimate
-from labeldp_compile.estimates.long_table import COLUMNS
+from labeldp_compile.estimates.aggregates import COLUMNS
 from tests.estimate.test_command import TEXT_SPEC, artifact, labeldp
 from tests.fixtures.compiled import INTEGER_SPEC
 

@@ -21,8 +21,7 @@ from labeldp_runtime import Randomizer
 from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.estimates.counts import count_outputs
-from labeldp_compile.estimates.private_table import PrivateReader
+from labeldp_compile.estimates.counts import PrivateReader, count_outputs
 from labeldp_compile.observer import Observer
 from labeldp_compile.tabular import parquet_file
 from labeldp_compile.tabular.reader import open_table

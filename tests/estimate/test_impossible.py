@@ -15,7 +15,7 @@ from labeldp_verify.forms import GroupedWindows, Groups
 from scipy.stats import binom
 
 from labeldp_compile import estimate
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from verifier.tests.files import DOMAIN, file_of

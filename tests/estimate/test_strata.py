@@ -11,7 +11,7 @@ from labeldp_learn.estimators import OutputCounts
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from verifier.tests.files import file_of
 
 K, DRAWS = 4, 400

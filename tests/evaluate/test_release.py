@@ -12,9 +12,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_compile.evaluate import noisy_sums as mechanism
 from labeldp_compile.evaluate import release
-from labeldp_compile.evaluate.noisy_sums import (
+from labeldp_compile.evaluate import release as mechanism
+from labeldp_compile.evaluate.release import (
     BOUNDED,
     UNITS,
     chance_beyond,

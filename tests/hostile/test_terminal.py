@@ -23,11 +23,11 @@ from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.graph import write_model
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli.output import say
+from labeldp_compile.cli.command import say
 from labeldp_compile.ledger.book import create_ledger, set_budget
 from labeldp_compile.ledger.draw_account import Draw, DrawAccount
 from labeldp_compile.ledger.store import open_store
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal
 
@@ -280,7 +280,7 @@ def test_no_line_keeps_its_colours(capsys):
 
 
 def test_nothing_prints_past_the_door():
-    """All text goes through ``cli/output.py``, or is made printable where it is written."""
+    """All text goes through ``cli/command.py``, or is made printable where it is written."""
     folder = Path(__file__).parents[2]
     doors = {"output.py", "schema.py"}
     pages = {"app.py"}  # lines of a log, in JSON

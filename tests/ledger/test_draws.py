@@ -13,10 +13,16 @@ import pytest
 from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.book import read_contents, read_entries
+from labeldp_compile.ledger.book import (
+    DataSet,
+    Totals,
+    add_up,
+    drawn_labels,
+    read_contents,
+    read_entries,
+)
 from labeldp_compile.ledger.draw_account import Draw, DrawAccount
 from labeldp_compile.ledger.entries import BrokenChainError, next_entry
-from labeldp_compile.ledger.totals import DataSet, Totals, add_up, drawn_labels
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.ledger.conftest import BOTH_STORES
 

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_compile.ledger.book import create_ledger, read_contents
+from labeldp_compile.ledger.book import create_ledger, drawn_labels, read_contents
 from labeldp_compile.ledger.entries import next_entry
-from labeldp_compile.ledger.totals import drawn_labels
 from labeldp_compile.tabular.provenance import MANIFEST, PartsFolder
 from tests.fixtures.compiled import compile_text
 from tests.ledger.conftest import BOTH_STORES

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
+from labeldp_compile.ledger.book import data_sets
 from labeldp_compile.ledger.entries import next_entry
-from labeldp_compile.ledger.totals import data_sets
 from tests.ledger.postgres import PASSWORD
 from tests.ledger.test_postgres import COMPILER, contents, sql, verify
 

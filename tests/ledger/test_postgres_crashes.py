@@ -10,8 +10,8 @@ import pytest
 
 from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.book import data_sets
 from labeldp_compile.ledger.postgres import store as postgres_store
-from labeldp_compile.ledger.totals import data_sets
 from labeldp_compile.prior import obtain
 from tests.ledger.proxy import Proxy
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp_compile.ledger.totals import data_sets
+from labeldp_compile.ledger.book import data_sets
 from labeldp_compile.prior import obtain
 from tests.ledger.conftest import BOTH_STORES
 
@@ -146,7 +146,7 @@ def test_a_test_seed_is_refused(bench):
 AT_ONCE = """
 import os, sys
 from fractions import Fraction
-from labeldp_compile.ledger.totals import OverBudgetError
+from labeldp_compile.ledger.book import OverBudgetError
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.ledger.entries import Question
 from labeldp_compile.ledger.store import open_store

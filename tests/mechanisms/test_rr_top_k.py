@@ -11,7 +11,7 @@ from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.mechanisms.randomized_response import best_k, dual_of_zero_one
-from labeldp_compile.rounding.randomized_response import rr_top_k
+from labeldp_compile.rounding.windows import rr_top_k
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec
 from verifier.tests.analysed import realised_ratio

@@ -18,7 +18,7 @@ from labeldp_verify.analysis import exp_bounds
 from labeldp_compile.ledger.book import create_ledger, read_contents
 from labeldp_compile.prior import obtain
 from labeldp_compile.prior.obtain import estimate_prior
-from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.prior.plan import PriorPlan
 from labeldp_compile.spec import parse_spec
 from tests.cli.test_cli import labeldp
 from tests.composition.brute_force import rows_of

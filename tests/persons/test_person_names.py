@@ -15,8 +15,7 @@ import pytest
 from labeldp_runtime.elements import number_in
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.tabular.person_names import _text_name, person_names
-from labeldp_compile.tabular.persons import persons_of
+from labeldp_compile.tabular.persons import _text_name, person_names, persons_of
 from tests.cli.test_cli import labeldp
 from tests.evaluate.test_release import UNITS
 from tests.persons.made import drawn, spec

@@ -10,8 +10,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis import exp_lower
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.rounding.given_outputs import Reach, even_outputs
-from labeldp_compile.rounding.placed_windows import drop_rare_outputs, place_on_given
+from labeldp_compile.rounding.windows import Reach, drop_rare_outputs, even_outputs, place_on_given
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_check
 from tests.fixtures.compiled import compile_text

@@ -7,7 +7,7 @@ import pytest
 from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import SpecError
-from labeldp_compile.rounding.given_outputs import even_outputs
+from labeldp_compile.rounding.windows import even_outputs
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec as stated

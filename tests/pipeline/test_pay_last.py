@@ -21,7 +21,7 @@ from labeldp_verify.errors import Check
 from labeldp_compile.build import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger import sqlite_store
+from labeldp_compile.ledger import store
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
 from tests.fixtures.specs import spec
@@ -237,7 +237,7 @@ def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered):
     class Full:
         free = 1000
 
-    with ledgered.fault((sqlite_store.shutil, "disk_usage", lambda folder: Full)):
+    with ledgered.fault((store.shutil, "disk_usage", lambda folder: Full)):
         result = ledgered.compile()
     assert result.exit_code == 2 and "nothing was spent" in result.stderr
     assert ledgered.spends() == 0

@@ -13,7 +13,7 @@ from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
-from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from labeldp_compile.rounding.windows import randomized_response, rr_top_k
 from tests.fixtures.specs import spec
 
 NUMBERS = [

@@ -6,10 +6,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from labeldp_compile.check.formats import FORMATS, CheckResult, lines_of
 from labeldp_compile.check.policy import GatePolicy, LoadedPolicy
 from labeldp_compile.check.rules import PolicyFinding
-from labeldp_compile.check.verdicts import Judged
+from labeldp_compile.check.verdicts import FORMATS, CheckResult, Judged, lines_of
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.hostile.test_terminal import EVIL
 from tests.policy.company import labeldp, run, write

@@ -18,9 +18,8 @@ from labeldp_compile.prior.discrete_laplace import (
     NoisyHistogram,
     cell_of_label,
 )
-from labeldp_compile.prior.plan import level_counts, plan_public, plan_tables
-from labeldp_compile.prior.split import plan_of
-from labeldp_compile.prior.weights import table_weights
+from labeldp_compile.prior.plan import level_counts, plan_of, plan_public, plan_tables
+from labeldp_compile.prior.priors import table_weights
 
 USES = [None, ANSWERS_THE_LIKELY, KEEPS_MEANS, KEEPS_THE_LIKELIEST, PRICES_BIAS]
 ONE = Fraction(1)

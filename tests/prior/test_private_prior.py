@@ -14,7 +14,7 @@ from labeldp_verify.forms import IntegerDomain, RealDomain
 
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.obtain import estimate_prior
-from labeldp_compile.prior.weights import project_to_total
+from labeldp_compile.prior.priors import project_to_total
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular.reader import open_table
 from tests.fixtures.specs import spec

@@ -15,9 +15,8 @@ from labeldp_verify.claims import parse_certificate
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, coarse
-from labeldp_compile.prior.plan import plan_prior
-from labeldp_compile.prior.split import paper_split
-from labeldp_compile.prior.weights import shrunk_weights
+from labeldp_compile.prior.plan import paper_split, plan_prior
+from labeldp_compile.prior.priors import shrunk_weights
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.agreement import spec_disagreements
 from tests.cli.test_cli import labeldp

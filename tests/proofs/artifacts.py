@@ -6,8 +6,7 @@ from pathlib import Path
 from labeldp_verify import check_bytes
 from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.export.coq.command import run_coq
-from labeldp_compile.export.coq.proof import proof_of
+from labeldp_compile.export.coq import proof_of, run_coq
 
 ROOT = Path(__file__).parents[2]
 OLD = sorted((ROOT / "tests/golden").rglob("*.onnx"))

@@ -10,7 +10,7 @@ from labeldp_verify.graph.alias_table import alias_entries
 from labeldp_verify.kernel import Noise, Table, Window, counts, integers_of
 
 from labeldp_compile.api import compile_spec
-from labeldp_compile.export.coq.proof import terms
+from labeldp_compile.export.coq import terms
 from tests.fixtures.compiled import compile_text
 from tests.proofs.artifacts import (
     OLD,

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from labeldp_verify.budget import Budget, TooLargeError
 
 from labeldp_compile.cli import main
-from labeldp_compile.export.coq import command as coq_program
-from labeldp_compile.export.coq import command as prove_command
-from labeldp_compile.export.coq.command import run_coq
+from labeldp_compile.export import coq as coq_program
+from labeldp_compile.export import coq as prove_command
+from labeldp_compile.export.coq import run_coq
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")

@@ -6,8 +6,7 @@ import tomllib
 
 import pytest
 
-from labeldp_compile.export.coq.command import run_coq
-from labeldp_compile.export.coq.proof import modules, needed, source
+from labeldp_compile.export.coq import modules, needed, run_coq, source
 from tests.proofs.artifacts import ROOT, all_closed
 
 PROOFS = sorted((ROOT / "proofs").glob("*.v"))

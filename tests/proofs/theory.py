@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from labeldp_compile.export.coq.proof import PREFIX, needed, source
+from labeldp_compile.export.coq import PREFIX, needed, source
 
 
 def compile_theory(folder: Path, names: Iterable[str] = ("Theorems",)) -> list[str]:

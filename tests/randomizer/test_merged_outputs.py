@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labeldp_compile.rounding.placed_windows import merge_rare_outputs
+from labeldp_compile.rounding.windows import merge_rare_outputs
 
 
 def test_rare_outputs_join_their_nearest_neighbour():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.forms.exact_numbers import exp_lower
 
-from labeldp_compile.rounding.placed_windows import place_windows
+from labeldp_compile.rounding.windows import place_windows
 from verifier.tests.analysed import biases, realised_ratio
 
 

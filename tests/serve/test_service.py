@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from labeldp_compile.cli import main
 from labeldp_compile.serve.app import Service
-from labeldp_compile.serve.listening import Settings
+from labeldp_compile.serve.command import Settings
 from labeldp_compile.serve.served import load
 from tests.golden.write import HERE
 from verifier.tests.files import rebuilt

@@ -18,15 +18,15 @@ from labeldp_compile.mechanisms.subset_selection import (
     singletons,
     subsets,
 )
-from labeldp_compile.solve.block_design_families import (
+from labeldp_compile.solve.block_designs import (
     affine_spaces,
     cyclotomic,
     lines,
+    noise,
     projective_spaces,
     quartic,
     twin_primes,
 )
-from labeldp_compile.solve.block_designs import noise
 
 MOST = 200  # points, of the designs that are counted
 EPSILONS = [Fraction(x) for x in ("0.1", "0.5", "1", "2", "4", "8")]

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.forms.exact_numbers import exp_bounds
 
-from labeldp_compile.solve import rr_on_bins_dual
-from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins, piece_minima
+from labeldp_compile.solve import rr_on_bins
+from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins, piece_minima, solve_rr_on_bins
 
 LOSSES = ("squared", "absolute")
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -84,7 +83,7 @@ def test_linear_programs_close_the_gap_that_projections_leave(limit, k, epsilon,
     value, alpha = solve(np.arange(k), weights, epsilon, loss)
     assert alpha.sum() >= value * (1 - 1e-10)
     assert is_proved(np.arange(k), weights, epsilon, loss, lowered(alpha, weights, value, 1e-12))
-    limit(rr_on_bins_dual, "_LARGEST", 0)
+    limit(rr_on_bins, "_MOST_LABELS", 0)
     value, alpha = solve(np.arange(k), weights, epsilon, loss)
     assert 0.9 * value < alpha.sum() < value * (1 - 1e-6)
     assert is_proved(np.arange(k), weights, epsilon, loss, lowered(alpha, weights, value, 1e-12))

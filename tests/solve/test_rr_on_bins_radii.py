@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeldp_compile.build.certificate import prove_radii
+from labeldp_compile.build.assembly import prove_radii
 from labeldp_compile.mechanisms.mechanism import RadiusBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins

@@ -8,7 +8,7 @@ from labeldp_verify import check_bytes
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec.validity import why_invalid
+from labeldp_compile.spec.load import why_invalid
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.export.sql.command import DIALECTS
+from labeldp_compile.export.sql import DIALECTS
 from labeldp_compile.export.sql.script import sql_of
 
 KEY = Key(bytes(range(1, 33)))

@@ -4,8 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from labeldp_compile.export.sql import script
-from labeldp_compile.export.sql.command import DIALECTS
+from labeldp_compile.export.sql import DIALECTS, script
 from runtime.tests.helpers import HERE, OLD
 
 WINDOW = OLD / "plain/optimal-unbiased.onnx"

@@ -7,7 +7,7 @@ import pytest
 import sqlglot
 
 from labeldp_compile import compile_spec
-from labeldp_compile.export.sql.command import DIALECTS, NOT_RUN
+from labeldp_compile.export.sql import DIALECTS, NOT_RUN
 from tests.sql.files import FILES, FIVE, rows_of
 from tests.sql.hosts import HERE, KEY, NAME, Rows, in_postgres, sqlite
 from tests.sql.made_rows import HOSTILE

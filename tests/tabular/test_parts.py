@@ -13,7 +13,7 @@ from labeldp_verify.forms import GroupColumn, Groups, IntegerDomain
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.client_key import keyed_digest
 from labeldp_compile.prior.histogram import count_labels, count_tables
-from labeldp_compile.prior.saved_prior import DataStamp
+from labeldp_compile.prior.obtain import DataStamp
 from labeldp_compile.tabular.formats import PLAIN, parts_of
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import open_table, read_columns, read_header

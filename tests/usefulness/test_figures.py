@@ -11,7 +11,7 @@ from labeldp_verify.analysis.probabilities import equally_likely, row, value
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from labeldp_verify.usefulness.estimates import SHARES, kept_probabilities, most_belief, usefulness
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.specs import spec
 

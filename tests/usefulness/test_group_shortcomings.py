@@ -9,7 +9,7 @@ from labeldp_verify.forms import CategoricalDomain, GroupedWindows, Groups, Inte
 from labeldp_verify.usefulness import shortcomings
 from labeldp_verify.usefulness.shortcomings import relevant
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from verifier.tests.files import DOMAIN, file_of
 from verifier.tests.integers import grouped, uneven
 

@@ -12,7 +12,7 @@ from labeldp_runtime.errors import DamagedArtifactError
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from runtime.tests.helpers import with_checksum
 from verifier.tests.files import file_of
 

@@ -17,10 +17,10 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import write_model
 from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT
 
-from labeldp_compile.build.certificate import build_certificate
+from labeldp_compile.build.assembly import build_certificate
 from labeldp_compile.mechanisms.mechanism import DualBound
 from labeldp_compile.prior.priors import TablePrior
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from verifier.tests.analysed import realised_ratio
 from verifier.tests.files import (
     DOMAIN,

@@ -9,7 +9,7 @@ from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
 from labeldp_verify.forms.randomizers import Segment
 from labeldp_verify.graph import write_model
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.fixtures.stated import stated_certificate
 from verifier.tests.files import rebuilt

@@ -18,8 +18,7 @@ from labeldp_verify.limits import Limits
 
 from labeldp_compile.build.tables import problem_of
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
-from labeldp_compile.rounding.placed_windows import place_windows
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import place_windows, randomized_response
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.specs import spec
 from tests.fixtures.stated import stated_certificate

@@ -18,8 +18,7 @@ from labeldp_verify.forms.joint import output_values
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
-from labeldp_compile.rounding.placed_windows import place_windows
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import place_windows, randomized_response
 from labeldp_compile.spec import parse_spec
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec

@@ -19,7 +19,7 @@ from labeldp_verify.forms import exact_numbers as exp_bound
 from labeldp_verify.forms.exact_numbers import exp_lower
 
 from labeldp_compile.mechanisms.randomized_response import best_k
-from labeldp_compile.rounding.randomized_response import rr_top_k
+from labeldp_compile.rounding.windows import rr_top_k
 from trainer.tests.noise import words_from
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.3, 1.0, 2.5, 8.0, 30.0, 60.0]

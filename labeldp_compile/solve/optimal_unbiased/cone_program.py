@@ -8,28 +8,354 @@ W, W₁, W₂ = Σ p·S·(1, y, y²), A = Σ α·S, B = Σ β·S. The dual of th
 that is (W₁ + B)² <= W·(W₂ − 2A): one cone of three numbers per interval. Clarabel solves this side:
 it has 2k unknowns for any number of intervals, and the multipliers of the cones are the mechanism
 (weights, and weights times values).
+
+The terms of the dual are one quadratic in the output value for each column, and the bias budget.
+The dual unknowns are scaled prefix sums of α and of β, x = (a, b) of length 2k. The sum of α in an
+interval is then a difference of two of them. So the operator from unknowns to columns has at most
+three entries per row (two ends and the total).
 """
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import clarabel
 import numpy as np
 from scipy import sparse
 
-from labeldp_compile.solve.optimal_unbiased.problem import Floats, Intervals, Ints, Program, Runs
-from labeldp_compile.solve.optimal_unbiased.terms import (
-    BiasForce,
-    Quadratics,
-    bias_force,
-    bias_rows,
-    from_prefix,
-    objective,
-    per_label,
-    quadratics,
-    to_prefix,
+from labeldp_compile.solve.optimal_unbiased.problem import (
+    Columns,
+    Floats,
+    Intervals,
+    Ints,
+    Iterate,
+    Program,
+    Runs,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import Columns, Iterate
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratics:
+    """Data of the columns; S is 1 inside and e^-ε outside, values are relative to ``middle``.
+
+    Attributes:
+        operator: [m, k] sparse, from prefix unknowns to Σ_y S(y)·α_y.
+        middle: [m] centre of the interval; at large ε a value is very close to it.
+        mass, moment, spread: [m] Σ p·S·(1, y − middle, (y − middle)²).
+    """
+
+    operator: sparse.csr_matrix
+    middle: Floats
+    mass: Floats
+    moment: Floats
+    spread: Floats
+
+    def touch(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return [m] ½W₂ − A − (W₁ + B)²/(2W) and the values (W₁ + B)/W at unknowns x [2k]."""
+        k = self.operator.shape[1]
+        moved = self.operator @ x[k:]
+        slope = self.moment + moved
+        offset = slope / self.mass
+        pay = self.operator @ x[:k] + self.middle * moved
+        return 0.5 * self.spread - pay - 0.5 * slope * offset, self.middle + offset
+
+
+def quadratics(problem: Program, intervals: Intervals, runs: Runs | None = None) -> Quadratics:
+    """Collect the data of the columns.
+
+    Args:
+        problem: labels, prior and e^-ε. intervals: the columns. runs: more columns, after them.
+    """
+    k, m = problem.k, len(intervals)
+    owner, first, last = np.arange(m), intervals.first, intervals.last
+    if runs is not None:
+        owner = np.concatenate([owner, runs.owner + m])
+        first, last = np.concatenate([first, runs.first]), np.concatenate([last, runs.last])
+        m += runs.count
+    y, p = problem.labels.astype(np.longdouble), problem.prior.astype(np.longdouble)
+    # Prefix sums in the longest float that exists: at large ε the moment of an interval about its
+    # middle is a difference of numbers that are ten digits larger.
+    sums = np.concatenate([np.zeros((3, 1)), np.cumsum([p, p * y, p * y**2], axis=1)], axis=1)
+    inside = np.zeros((m, 3), np.longdouble)
+    np.add.at(inside, owner, (sums[:, last + 1] - sums[:, first]).T)
+    lowest, highest = np.full(m, k - 1), np.zeros(m, np.int64)
+    np.minimum.at(lowest, owner, first)
+    np.maximum.at(highest, owner, last)
+    middle = (y[lowest] + y[highest]) / 2
+    mass, moment, second = problem.low * (sums[:, -1:] - inside.T) + inside.T
+    spread = second - middle * (2 * moment - middle * mass)
+    return Quadratics(
+        operator(owner, first, last, (m, k), problem.low),
+        middle.astype(np.float64),
+        mass.astype(np.float64),
+        (moment - middle * mass).astype(np.float64),
+        np.maximum(spread, 0.0).astype(np.float64),
+    )
+
+
+def operator(
+    owner: Ints, first: Ints, last: Ints, shape: tuple[int, int], low: float
+) -> sparse.csr_matrix:
+    """Return the [m, k] map from prefix unknowns to Σ_y S(y)·α_y of every column.
+
+    Unknown j < k − 1 is (1 − e^-ε)·(α_0 + … + α_j), unknown k − 1 is the total Σα.
+
+    Args:
+        owner, first, last: [r] the runs of labels and the columns they belong to.
+        shape: m and k. low: e^-ε.
+    """
+    m, k = shape
+    left, right = first > 0, last < k - 1
+    rows = np.concatenate([owner[right], owner[left], owner[~right], np.arange(m)])
+    cols = np.concatenate([last[right], first[left] - 1, last[~right], np.full(m, k - 1)])
+    ends = [np.ones(right.sum()), -np.ones(left.sum()), np.full((~right).sum(), 1.0 - low)]
+    data = np.concatenate([*ends, np.full(m, low)])
+    return sparse.coo_matrix((data, (rows, cols)), shape=shape).tocsr()
+
+
+def per_label(k: int, low: float) -> sparse.csr_matrix:
+    """Return the [k, k] map from prefix unknowns to per-label multipliers."""
+    scale = np.full(k, 1.0 / (1.0 - low))
+    below = -scale[1:]
+    scale[-1] = 1.0
+    return sparse.diags([scale, below], [0, -1], format="csr")
+
+
+def objective(problem: Program) -> Floats:
+    """Return the coefficients of Σα + Σβ·y in the prefix unknowns (a, b). [2k]"""
+    k = problem.k
+    c = np.zeros(2 * k)
+    c[k - 1] = 1.0
+    c[k : 2 * k - 1] = -np.diff(problem.labels) / (1.0 - problem.low)
+    c[2 * k - 1] = problem.labels[-1]
+    return c
+
+
+def from_prefix(x: Floats, low: float) -> Floats:
+    """Return per-label multipliers from k prefix unknowns."""
+    return np.diff(np.concatenate([[0.0], x[:-1] / (1.0 - low), x[-1:]]))
+
+
+def to_prefix(multipliers: Floats, low: float) -> Floats:
+    """Return the k prefix unknowns of per-label multipliers."""
+    sums = np.cumsum(multipliers)
+    sums[:-1] *= 1.0 - low
+    return sums
+
+
+# The part of the bias budget in the dual: a price for every β, because d_y = E[output | y] − y is
+# free.
+#
+# |d_y| <= τ         subtracts τ·Σ|β_y| from the dual objective; + λ·Σ p_y·d_y²     subtracts Σ
+# β_y²/(4λp_y), with β_y = 0 where p_y = 0, and β = 0 where λ = 0.
+#
+# In the cone program these are more unknowns and rows, in Newton's method forces, and in the
+# interior point method a barrier. With u_y >= |β_y| the first is −τ·Σu_y under u − β >= 0 and u + β
+# >= 0, whose multipliers differ by the bias d. The second has no inequality.
+
+
+_LEAST_SHARE = 1e-12  # of the prior; rarer labels are treated as if they had this share
+BACK = 0.99  # of the way to the boundary
+
+
+def bias_rows(problem: Program) -> tuple[Floats, Floats, sparse.csr_matrix, list[Any]]:
+    """Return the budget's part of the cone program, after the 2k unknowns of its core.
+
+    It is [n] the linear cost of n more unknowns, [n] the diagonal of their quadratic cost,
+    [r, 2k + n] rows whose right sides are 0, and their cones.
+    """
+    k, bias = problem.k, problem.bias
+    beta = sparse.hstack([sparse.csr_matrix((k, k)), per_label(k, problem.low)], "csr")
+    none = np.zeros(0)
+    if bias.most:
+        size = sparse.identity(k, format="csr")
+        rows = sparse.vstack([sparse.hstack([beta, -size]), sparse.hstack([-beta, -size])], "csr")
+        return np.full(k, bias.most), np.zeros(k), rows, [clarabel.NonnegativeConeT(2 * k)]
+    if bias.penalty:
+        # β = √(2λp)·e and ½e² keep the numbers even where the prior is small.
+        root = sparse.diags(np.sqrt(2.0 * bias.penalty * problem.prior))
+        rows = sparse.hstack([beta, -root], "csr")
+        return np.zeros(k), np.ones(k), rows, [clarabel.ZeroConeT(k)]
+    if bias.penalty == 0.0:
+        return none, none, beta, [clarabel.ZeroConeT(k)]
+    return none, none, beta[:0], []
+
+
+@dataclass(frozen=True, eq=False)
+class BiasForce:
+    """The budget near a solution, for Newton's method.
+
+    Attributes:
+        gain: [k] change of the objective's coefficients in the prefix unknowns of β.
+        curvature: [k, k] its second derivative there, negative semidefinite.
+        held: [r, k] rows of β that are zero.
+    """
+
+    gain: Floats
+    curvature: sparse.csr_matrix
+    held: sparse.csr_matrix
+
+
+def bias_force(problem: Program, means: Floats) -> BiasForce:
+    """Return the terms of Newton's method; ``means`` show which limits are reached.
+
+    If the bias is at its limit ±τ, the sign of β is known; otherwise β = 0.
+    """
+    k, bias = problem.k, problem.bias
+    beta = per_label(k, problem.low)
+    nothing, flat = np.zeros(0, np.int64), sparse.csr_matrix((k, k))
+    if bias.most:
+        d = means - problem.labels
+        at_limit = np.abs(d) > bias.most * (1.0 - 1e-5)
+        shift = np.where(at_limit, bias.most * np.sign(d), 0.0)
+        return BiasForce(beta.T @ shift, flat, beta[np.flatnonzero(~at_limit)])
+    if bias.penalty is not None:
+        price = bias.penalty * problem.prior
+        free = price > 0
+        curve = np.divide(-0.5, price, out=np.zeros(k), where=free)
+        square = sparse.csr_matrix(beta.T @ sparse.diags(curve) @ beta)
+        return BiasForce(np.zeros(k), square, beta[np.flatnonzero(~free)])
+    return BiasForce(np.zeros(k), flat, beta[nothing])
+
+
+def reach(values: Floats, moves: Floats) -> float:
+    """The longest step, at most 1 / BACK, that keeps all values from being negative."""
+    falling = moves < 0
+    longest = float((-values[falling] / moves[falling]).min(initial=1.0 / BACK))
+    return min(longest, 1.0 / BACK)
+
+
+class Barrier:
+    """The budget's part of an interior point, here without a budget; arrays are [k], by label."""
+
+    size = 0
+    """Number of inequalities."""
+
+    def __init__(self, k: int) -> None:
+        """For k labels."""
+        self._none = np.zeros(k)
+
+    def gap(self) -> float:
+        """Σ slack·multiplier."""
+        return 0.0
+
+    def slope(self) -> Floats:
+        """Of the objective with its multipliers, by β."""
+        return self._none
+
+    def curvature(self) -> Floats:
+        """The entries of Newton's matrix for every β; empty if there are none."""
+        return self._none[:0]
+
+    def aim(self, centre: float, trust: float) -> Floats:
+        """The right side for every β; slacks times multipliers should become ``centre``.
+
+        ``trust`` weighs the second-order term of the last move.
+        """
+        return self._none
+
+    def move(self, beta: Floats) -> tuple[float, float]:
+        """Follow a move of β; return how far slacks and multipliers can go."""
+        return 1.0 / BACK, 1.0 / BACK
+
+    def ahead(self, slacks: float, multipliers: float) -> float:
+        """The gap after steps of these lengths."""
+        return 0.0
+
+    def step(self, slacks: float, multipliers: float) -> None:
+        """Take the steps."""
+
+
+class _Penalty(Barrier):
+    """λ·Σ p_y·d_y²."""
+
+    def __init__(self, problem: Program, penalty: float, beta: Floats) -> None:
+        super().__init__(problem.k)
+        price = 2.0 * penalty * np.maximum(problem.prior, _LEAST_SHARE)
+        self._curvature, self._beta, self._move = 1.0 / price, beta, np.zeros_like(beta)
+
+    def slope(self) -> Floats:
+        return -self._curvature * self._beta
+
+    def curvature(self) -> Floats:
+        return self._curvature
+
+    def move(self, beta: Floats) -> tuple[float, float]:
+        self._move = beta
+        return super().move(beta)
+
+    def step(self, slacks: float, multipliers: float) -> None:
+        self._beta = self._beta + slacks * self._move
+
+
+class _Most(Barrier):
+    """|d_y| <= τ."""
+
+    def __init__(self, most: float, beta: Floats, centre: float) -> None:
+        super().__init__(beta.size)
+        self.size = 2 * beta.size
+        self._most = most
+        # Slacks u − β, u + β and multipliers, whose sum should be τ.
+        room = np.maximum(centre / most, 1e-3 * np.abs(beta))
+        u = np.abs(beta) + room
+        self._slack = np.stack([u - beta, u + beta])
+        share = 1.0 / self._slack
+        self._weight = most * share / share.sum(axis=0)
+        self._target = self._slacks = self._weights = np.zeros_like(self._slack)
+
+    def gap(self) -> float:
+        return float((self._slack * self._weight).sum())
+
+    def slope(self) -> Floats:
+        return np.asarray(self._weight[1] - self._weight[0])
+
+    def _ratios(self) -> tuple[Floats, Floats, Floats]:
+        e = self._weight / self._slack
+        return e, e.sum(axis=0), e[0] - e[1]
+
+    def curvature(self) -> Floats:
+        e, both, _ = self._ratios()
+        return np.asarray(4.0 * e[0] * e[1] / both)
+
+    def aim(self, centre: float, trust: float) -> Floats:
+        self._target = centre - self._weight * self._slack - trust * self._slacks * self._weights
+        _, both, differ = self._ratios()
+        pull = self._target / self._slack
+        return np.asarray(pull[1] - pull[0] + differ / both * self._lacking(pull))
+
+    def _lacking(self, pull: Floats) -> Floats:
+        return np.asarray(self._weight.sum(axis=0) - self._most + pull.sum(axis=0))
+
+    def move(self, beta: Floats) -> tuple[float, float]:
+        e, both, differ = self._ratios()
+        pull = self._target / self._slack
+        u = (self._lacking(pull) + differ * beta) / both
+        self._slacks = np.stack([u - beta, u + beta])
+        self._weights = pull - e * self._slacks
+        return reach(self._slack, self._slacks), reach(self._weight, self._weights)
+
+    def ahead(self, slacks: float, multipliers: float) -> float:
+        weight = self._weight + multipliers * self._weights
+        return float((weight * (self._slack + slacks * self._slacks)).sum())
+
+    def step(self, slacks: float, multipliers: float) -> None:
+        self._slack = self._slack + slacks * self._slacks
+        self._weight = self._weight + multipliers * self._weights
+
+
+def bias_barrier(problem: Program, beta: Floats, centre: float) -> Barrier:
+    """The terms of the problem's budget.
+
+    Args:
+        problem: its budget is none, a largest bias, or a penalty above zero.
+        beta: [k] the start. centre: the assumed product of slack and multiplier.
+    """
+    bias = problem.bias
+    if bias.most:
+        return _Most(bias.most, beta, centre)
+    if bias.penalty:
+        return _Penalty(problem, bias.penalty, beta)
+    return Barrier(problem.k)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.solve.optimal_unbiased.problem import (
+    Columns,
     Floats,
     Intervals,
     Ints,
@@ -26,7 +27,6 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
     Runs,
     unique_intervals,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import Columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,22 +28,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
-from labeldp_compile.solve.optimal_unbiased.problem import (
-    COARSEST,
-    Floats,
-    Intervals,
-    Level,
-    Program,
-    coarsen,
-    join,
-    moved_along,
-    neighbourhood,
-    no_intervals,
-    predicted_means,
-)
-from labeldp_compile.solve.optimal_unbiased.search import Found, Search
-from labeldp_compile.solve.optimal_unbiased.terms import (
+from labeldp_compile.solve.optimal_unbiased.cone_program import (
     BACK,
     bias_barrier,
     from_prefix,
@@ -51,18 +36,31 @@ from labeldp_compile.solve.optimal_unbiased.terms import (
     per_label,
     quadratics,
     reach,
+    solve_cones,
     to_prefix,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import (
+from labeldp_compile.solve.optimal_unbiased.problem import (
+    COARSEST,
     Columns,
     ExtraLine,
+    Floats,
+    Intervals,
     Iterate,
+    Level,
+    Program,
     as_windows,
+    coarsen,
     extra_line,
+    join,
+    moved_along,
+    neighbourhood,
+    no_intervals,
     place_windows,
     placed_loss,
+    predicted_means,
     window_columns,
 )
+from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 
 # The matrix is positive definite except for rounding: pivots are taken from the diagonal.
 _STATIC = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}

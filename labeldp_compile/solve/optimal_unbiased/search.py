@@ -10,27 +10,25 @@ from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, polish, solve_cones
 from labeldp_compile.solve.optimal_unbiased.dual import Bound, complete, priced_out, prove
 from labeldp_compile.solve.optimal_unbiased.problem import (
+    Columns,
+    ExtraLine,
     Floats,
     Intervals,
+    Iterate,
     Program,
     Runs,
+    as_windows,
     both_runs,
+    column_means,
+    extra_line,
     join,
     neighbourhood,
     no_intervals,
     no_runs,
-    reference_losses,
-    singletons,
-)
-from labeldp_compile.solve.optimal_unbiased.windows import (
-    Columns,
-    ExtraLine,
-    Iterate,
-    as_windows,
-    column_means,
-    extra_line,
     place_windows,
     placed_loss,
+    reference_losses,
+    singletons,
     widen,
 )
 

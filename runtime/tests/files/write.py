@@ -21,7 +21,7 @@ from labeldp_verify.forms import (
     WindowRandomizer,
 )
 
-from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.windows import randomized_response
 from runtime.tests.helpers import FACTS, path_of
 from runtime.tests.set_files import CODES, LOOK_ALIKES
 from tests import group_rows

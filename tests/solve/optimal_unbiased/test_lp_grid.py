@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import Observer
-from labeldp_compile.rounding.given_outputs import even_outputs
-from labeldp_compile.solve.optimal_unbiased import lp_grid
-from labeldp_compile.solve.optimal_unbiased.lp_grid import (
+from labeldp_compile.rounding.windows import even_outputs
+from labeldp_compile.solve.optimal_unbiased import optimum
+from labeldp_compile.solve.optimal_unbiased.optimum import (
     TimeLimitError,
     UnsolvedError,
     solve_linear_program,
@@ -62,9 +62,9 @@ def test_the_optimum_is_that_of_the_definition(epsilon, loss):
 
 SOLVING = """
 import numpy as np
-from labeldp_compile.solve.optimal_unbiased import lp_grid
-row = lp_grid.sparse.csc_matrix(np.ones((1, 2)))
-lp_grid.solve_linear_program(np.ones(2), row, np.ones(1), np.ones(1))
+from labeldp_compile.solve.optimal_unbiased import optimum
+row = optimum.sparse.csc_matrix(np.ones((1, 2)))
+optimum.solve_linear_program(np.ones(2), row, np.ones(1), np.ones(1))
 """
 
 
@@ -75,7 +75,7 @@ def test_the_solver_says_nothing():
 
 
 def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
-    limit(lp_grid, "_BETWEEN_LINES", 1e-4)
+    limit(optimum, "_BETWEEN_LINES", 1e-4)
     before = set(threading.enumerate())
 
     def interrupt(line):
@@ -89,7 +89,7 @@ def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
 
 
 def test_a_time_limit_is_one_clear_error(limit):
-    limit(lp_grid, "TIME_LIMIT", 1e-3)
+    limit(optimum, "TIME_LIMIT", 1e-3)
     message = (
         r"^a linear program of 1,860 rows and 1,860 columns was not solved within 0.001 s; use"
     )
@@ -107,6 +107,6 @@ def test_what_has_no_optimum_says_so():
     labels, prior, _, values, losses = problem(4, 9, 1.0)
     with pytest.raises(ValueError, match="outside the range of HiGHS"):
         solve_lp_grid(labels, prior, 60.0, values, losses)
-    unbounded = lp_grid.sparse.csc_matrix(np.array([[1.0, -1.0]]))
+    unbounded = optimum.sparse.csc_matrix(np.array([[1.0, -1.0]]))
     with pytest.raises(UnsolvedError, match="HiGHS says"):
         solve_linear_program(np.array([-1.0, 0.0]), unbounded, np.zeros(1), np.zeros(1))

@@ -9,12 +9,10 @@ from labeldp_compile.solve.optimal_unbiased.cone_program import solve_system
 from labeldp_compile.solve.optimal_unbiased.many_labels import solve_near
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.problem import (
-    all_intervals,
-    coarsen,
-)
-from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     Iterate,
+    all_intervals,
+    coarsen,
     extra_line,
 )
 from tests.solve.optimal_unbiased.test_optimal_unbiased import make_prior, problem_of

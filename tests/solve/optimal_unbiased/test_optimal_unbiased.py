@@ -8,12 +8,10 @@ from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiase
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
     Program,
-    reference_losses,
-)
-from labeldp_compile.solve.optimal_unbiased.windows import (
     extra_line,
     place_windows,
     placed_loss,
+    reference_losses,
 )
 
 PRIORS = ("uniform", "geometric", "spiked", "sparse")

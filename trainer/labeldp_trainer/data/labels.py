@@ -279,7 +279,7 @@ def label_numbers(
 
 # Numbers the users of rows from a column of names, in any format.
 #
-# Who a user is says ``labeldp_compile.tabular.person_names``, for every method that protects
+# Who a user is says ``labeldp_compile.tabular.persons``, for every method that protects
 # users.
 
 

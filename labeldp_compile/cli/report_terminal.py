@@ -47,6 +47,7 @@ from labeldp_compile.report.facts import (
     groups_json,
     heat_map,
     inspection_json,
+    key_figures,
     label_facts,
     noise_facts,
     output_facts,
@@ -198,6 +199,12 @@ def _in_words(decoded: Table, asked: list[int], whole: bool, verbose: bool) -> l
         lines += [*_labels(decoded, asked or sample(k, SHOWN_LABELS)), ""]
     if verbose and isinstance(r, AdditiveRandomizer):
         lines += [*_noise(r), ""]
+    if verbose:
+        figures = (
+            f"  {one.words:<36} {one.value:,} ({'proved' if one.proved else 'declared'})"
+            for one in key_figures(decoded)
+        )
+        lines += ["key figures:", *figures, ""]
     lines += ["use of the private labels:", *decoded.use_in_words(), *_warnings(decoded)]
     if not verbose:
         lines.append("more: --verbose shows outputs, labels and prior; --json has every number")

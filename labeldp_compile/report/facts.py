@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from labeldp_verify.analysis import (
@@ -24,6 +24,7 @@ from labeldp_verify.analysis import (
     value,
 )
 from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.claims import field_lists
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
@@ -97,6 +98,50 @@ def shown_table(artifact: Artifact, path: Path, group: str | None) -> int:
         return sizes.index(max(sizes))
     table_of(artifact, path, group)
     return find_table(artifact.groups, group)
+
+
+class KeyFigure(NamedTuple):
+    """One figure of a table that the page, the terminal and the JSON of a report show.
+
+    Attributes:
+        words: what it is.
+        value: None where the table has none.
+        field: of the certificate that states it; "" if it follows from the integers alone.
+        key: in the JSON of a report; "" if it is in the JSON of ``verify`` only.
+        proved: whether the integers prove it; otherwise it is declared.
+    """
+
+    words: str
+    value: float | None
+    field: str = ""
+    key: str = ""
+    proved: bool = True
+
+
+def key_figures(decoded: Table) -> list[KeyFigure]:
+    """The figures that this table has. A new one is a line here."""
+    stated, of_sets = decoded.certificate, decoded.certificate.sets
+    privacy, use = stated.privacy, stated.utility
+    noise, least = (None, None) if of_sets is None else (of_sets.noise, of_sets.least_noise)
+    grid = " at the points of the grid" if decoded.domain.kind == RealDomain.kind else ""
+    bound = privacy.epsilon_label_bound
+    figures = [
+        KeyFigure("ε of a label: budget", privacy.epsilon_label, "privacy.epsilon_label"),
+        KeyFigure(
+            "ε of a label: at most", bound, "privacy.epsilon_label_bound", "epsilon_label_bound"
+        ),
+        KeyFigure("ε of the prior", privacy.epsilon_prior, "privacy.epsilon_prior"),
+        KeyFigure("ε in total", privacy.epsilon_total, "privacy.epsilon_total"),
+        KeyFigure("noisy label loss", use.noisy_label_loss, "utility.noisy_label_loss"),
+        KeyFigure("its lower bound", use.loss_lower_bound, "utility.loss_lower_bound"),
+        KeyFigure("noise of shares", noise, "sets.noise"),
+        KeyFigure("the least possible", least, "sets.least_noise"),
+        KeyFigure(f"largest bias{grid}", use.largest_bias, "utility.largest_bias"),
+        KeyFigure("number of labels", stated.labels, "labels", "number_of_labels"),
+        KeyFigure("number of outputs", stated.outputs, "outputs", "number_of_outputs"),
+    ]
+    proved = {"", *field_lists(stated).proved}
+    return [it._replace(proved=it.field in proved) for it in figures if it.value is not None]
 
 
 COLUMNS = 160
@@ -383,10 +428,8 @@ def inspection_json(decoded: Table, asked: Sequence[int] = ()) -> dict[str, Any]
         "name": certificate.name,
         "mechanism": certificate.mechanism,
         "form": r.form,
-        "number_of_labels": domain.size,
-        "number_of_outputs": r.outputs,
+        **{figure.key: figure.value for figure in key_figures(decoded) if figure.key},
         "equally_likely_words": str(equally_likely(r)),
-        "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
         "bias_in_range": decoded.bias_in_range,
         "usefulness": decoded.use_to_json(),
         "warnings": [asdict(part) for part in decoded.shortcomings],

@@ -18,7 +18,6 @@ from labeldp_verify.artifact import Table
 from labeldp_verify.budget import naming
 from labeldp_verify.claims import (
     Certificate,
-    field_lists,
     gap_in_words,
     near_least,
     person_epsilon,
@@ -39,7 +38,14 @@ from labeldp_compile.page.document import data, name, page, share_data
 from labeldp_compile.page.pictures import inline_svg, picture_settings
 from labeldp_compile.report.approval import Approval, approval_beside, read_subjects
 from labeldp_compile.report.decision import Decision, delta_in_words, excess_of, of_artifact, of_run
-from labeldp_compile.report.facts import SHOWN_NOISE, heat_map, label_facts, overview, shown_table
+from labeldp_compile.report.facts import (
+    SHOWN_NOISE,
+    heat_map,
+    key_figures,
+    label_facts,
+    overview,
+    shown_table,
+)
 from labeldp_compile.report.plots import (
     Seen,
     matrix_figure,
@@ -197,7 +203,7 @@ def _about(decoded: Table) -> dict[str, Any]:
         "loss_has_bounds": EXACT[certificate.utility.loss].dual is not None,
         "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
         "assumed": PRIORS[certificate.prior.kind],
-        "proved": field_lists(certificate).proved,
+        "key_figures": key_figures(decoded),
         # The mechanism has a lower bound on the loss up to this number of labels.
         "bounded_labels": mechanism_class(certificate.mechanism).certified_labels
         if certificate.mechanism in KINDS

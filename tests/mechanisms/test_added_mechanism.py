@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.fixtures.copies import ROOT, copied
+from tests.fixtures.copies import ROOT, apply, copied, diffs
 from tests.fixtures.specs import spec
 
 
@@ -15,14 +15,10 @@ def labeldp(tmp_path_factory):
     run = copied(place, "labeldp_compile")
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     file = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)[0]
-    (line,) = re.findall(r"^\+(.*noisy_identity.*\n)", page, re.M)
     folder = place / "labeldp_compile" / "mechanisms"
     (folder / "noisy_identity.py").write_text(file, encoding="utf-8")
-    registry = folder / "__init__.py"
-    text = registry.read_text(encoding="utf-8")
-    last = '    "exponential": ("exponential", "Exponential"),\n'
-    assert text.count(last) == 1
-    registry.write_text(text.replace(last, last + line), encoding="utf-8")
+    (diff,) = diffs("Adding a mechanism")
+    apply(diff, folder / "__init__.py")
     (place / "added.yaml").write_text(
         spec(labels=5, name="added", epsilon=1.5, mechanism="noisy_identity")
     )

@@ -1,12 +1,11 @@
 """A loss takes one record on each side: those of CONTRIBUTING.md, in a copy of the packages."""
 
 import json
-import re
 from fractions import Fraction
 
 import pytest
 
-from tests.fixtures.copies import ROOT, copied
+from tests.fixtures.copies import apply, copied, diffs
 from tests.fixtures.specs import spec
 
 SIDES = ("verifier/labeldp_verify/analysis/losses.py", "labeldp_compile/solve/losses.py")
@@ -18,14 +17,8 @@ def labeldp(tmp_path_factory):
     """Runs the command of a copy to which the loss was added."""
     place = tmp_path_factory.mktemp("copy")
     command = copied(place, "verifier/labeldp_verify", "labeldp_compile")
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Adding a loss")[1]
-    for side, diff in zip(
-        SIDES, re.findall(r"^```diff\n(.*?)^```$", page, re.S | re.M), strict=False
-    ):
-        old = "".join(re.findall(r"^ (.*\n)", diff, re.M))
-        text = (place / side).read_text(encoding="utf-8")
-        assert text.count(old) == 1
-        (place / side).write_text(text.replace(old, re.sub(r"^.", "", diff, flags=re.M)))
+    for side, diff in zip(SIDES, diffs("Adding a loss"), strict=True):
+        apply(diff, place / side)
 
     def run(name, mechanism, *arguments, code=0):
         asked = spec(name="added", loss="relative", weights=WEIGHTS, mechanism=mechanism)

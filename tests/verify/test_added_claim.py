@@ -1,17 +1,10 @@
 """A claim takes one file: that of CONTRIBUTING.md, in a copy of the package."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
-
+from tests.fixtures.copies import ROOT, copied
 from tests.fixtures.specs import spec
 
-ROOT = Path(__file__).parents[2]
 ALTERED = """
 import sys
 from pathlib import Path
@@ -44,41 +37,19 @@ for change in (
 """
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    """Runs Python beside a copy to which the claim was added."""
-    place = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "verifier" / "labeldp_verify", place / "labeldp_verify")
+def test_it_is_stated_checked_and_refused_where_it_is_altered(tmp_path):
+    labeldp = copied(tmp_path, "verifier/labeldp_verify")
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (file,) = re.findall(r"^```python\n(\"\"\"How likely.*?)^```$", page, re.S | re.M)
-    (place / "labeldp_verify" / "claims" / "likeliest.py").write_text(file, encoding="utf-8")
-    (place / "added.yaml").write_text(
+    (tmp_path / "verifier/labeldp_verify/claims/likeliest.py").write_text(file, encoding="utf-8")
+    (tmp_path / "added.yaml").write_text(
         spec(labels=5, name="added", epsilon=1.5, mechanism="randomized_response")
     )
-    beside = [str(place), str(ROOT), str(ROOT / "runtime")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(beside), "PYTHONSAFEPATH": "1"}
-
-    def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=place,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
-
-    return run
-
-
-def test_it_is_stated_checked_and_refused_where_it_is_altered(python):
-    python("-m", "labeldp_compile.cli", "compile", "added.yaml", "-o", "build")
-    verified = python("-m", "labeldp_compile.cli", "verify", "-v", "build/added.onnx")
+    labeldp("compile", "added.yaml", "-o", "build")
+    verified = labeldp("verify", "-v", "build/added.onnx")
     assert "likeliest.tables agree with the integers" in verified
     assert "optimality" in verified and ", likeliest.tables" in verified
-    stated, *refused = python("-c", ALTERED).splitlines()
+    stated, *refused = labeldp(program=("-c", ALTERED)).splitlines()
     assert stated.startswith("1.0 {'tables': ['") and stated.endswith(" likeliest.tables")
     assert [re.findall(r"name='([a-z ]+)', ok=False", line) for line in refused] == [
         ["likeliest"],

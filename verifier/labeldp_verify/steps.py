@@ -66,7 +66,7 @@ if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
     from labeldp_verify.signature import Signed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-LIMITS = "limits"  # the name of the only check that is not about the file itself
+LIMITS_CHECK = "limits"  # the name of the only check that is not about the file itself
 MOST_DISAGREEMENTS = 5  # of a spec and a certificate, that are listed
 SpecCheck = Callable[[Certificate, Integers], Sequence[str]]
 """From a certificate and the integers of its file to the differences from a spec, in words."""
@@ -119,7 +119,7 @@ class Verification:
         if self.signed is not None:
             yield "signature", self._check_signature
         if self.limits is not None:
-            yield LIMITS, self._check_limits
+            yield LIMITS_CHECK, self._check_limits
 
     def _check_model(self) -> str:  # 1
         demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 64 MiB")

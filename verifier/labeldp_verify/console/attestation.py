@@ -15,7 +15,7 @@ from labeldp_verify.claims.records import FieldLists
 from labeldp_verify.console.report import Report
 from labeldp_verify.limits import Limits
 from labeldp_verify.printable import one_line, up_to
-from labeldp_verify.steps import LIMITS
+from labeldp_verify.steps import LIMITS_CHECK
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
@@ -85,7 +85,7 @@ def _policy(
     """
     policy: dict[str, Any] = {}
     checked = {check.name for check in report.checks}
-    if limits is not None and LIMITS in checked:
+    if limits is not None and LIMITS_CHECK in checked:
         policy = {name: one_line(str(value)) for name, value in limits.items()}
     if "spec" in checked:
         policy["spec"] = {"digest": {"sha256": certificate.digests.spec}}

@@ -22,7 +22,7 @@ from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.errors import Check
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, RealDomain
 from labeldp_verify.printable import Marked, clipped, one_line, up_to
-from labeldp_verify.steps import LIMITS
+from labeldp_verify.steps import LIMITS_CHECK
 
 # ---- The answer of ``verify`` in a few lines: what a file is, what it spends, and what it is good
 # for.
@@ -249,7 +249,7 @@ class Report:
         if self.ok and self.certificate is not None:
             bound = epsilon_in_words(rational(self.certificate.exact.epsilon_label_bound))
             return Marked(f"{name}: verified. The file proves ε ≤ {bound} per label.", "ok")
-        if self.checks and self.checks[-1].name == LIMITS:
+        if self.checks and self.checks[-1].name == LIMITS_CHECK:
             return Marked(f"{name}: verified, but NOT WITHIN THE LIMITS that you set.", "failed")
         return Marked(f"{name}: DOES NOT VERIFY. Do not use this file.", "failed")
 

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 342, "code lines": 56_600, "code lines of tests": 39_880, "one importer": 75}
+MOST = {"files": 342, "code lines": 56_600, "code lines of tests": 39_875, "one importer": 75}
 MOST_ENTERED = {
     "compile": 120,
     "verify": 60,

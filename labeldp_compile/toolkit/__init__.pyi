@@ -40,14 +40,12 @@ from labeldp_compile.page.pictures import tidy as tidy
 from labeldp_compile.prior import discrete_laplace as discrete_laplace
 from labeldp_compile.prior.discrete_laplace import NOISE as NOISE
 from labeldp_compile.prior.histogram import indexes_of_columns as indexes_of_columns
-from labeldp_compile.prior.histogram import label_indexes as label_indexes
 from labeldp_compile.prior.plan import plan_each_table as plan_each_table
 from labeldp_compile.prior.priors import Prior as Prior
 from labeldp_compile.prior.priors import PublicFacts as PublicFacts
 from labeldp_compile.prior.priors import TablePrior as TablePrior
 from labeldp_compile.prior.priors import project_to_total as project_to_total
 from labeldp_compile.spec import parse_spec as parse_spec
-from labeldp_compile.tabular.columns import check_type as check_type
 from labeldp_compile.tabular.columns import group_array as group_array
 from labeldp_compile.tabular.columns import label_array as label_array
 from labeldp_compile.tabular.columns import with_decimal_points as with_decimal_points

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from labeldp_trainer import DataError
 from labeldp_trainer.methods.published import clusters
 from labeldp_trainer.methods.published.clusters import k_means
 
@@ -14,8 +13,6 @@ from trainer.tests.label_method_helpers import (
     statement,
     write_problem,
 )
-from trainer.tests.trainer_helpers import CONFIG as TABLE
-from trainer.tests.trainer_helpers import table, write_tables
 
 TWO = "kind: clusters, k: 3, epsilon_prior: 0.3, epsilon: 1.2"
 
@@ -90,28 +87,3 @@ def test_one_label_changes_two_counts_by_one(tmp_path, counted):
     assert np.abs(first - second).sum() == 2
     a, b = kept(tmp_path / "a"), kept(tmp_path / "b")
     np.testing.assert_array_equal(a["cluster_of_example"], b["cluster_of_example"])
-
-
-def test_regression_by_columns_of_a_table(tmp_path):
-    write_tables(tmp_path)
-    method = (
-        "kind: clusters, k: 2, columns: [a, c], epsilon_prior: 0.5, epsilon: 2, "
-        "mechanism: {kind: rr_on_bins}, domain: {kind: integer, min: 0, max: 9}"
-    )
-    result = run(tmp_path, method, base=TABLE.replace("kind: none", "kind: lp_mst, epsilon: 1.5"))
-    stored = kept(result.folder)
-    labels = table(600, 0)["y"].to_numpy()
-    assert 0 <= stored["private_labels"].min() <= stored["private_labels"].max() <= 9
-    assert np.corrcoef(stored["private_labels"], labels)[0, 1] > 0.3
-    assert len(set(stored["cluster_of_example"].tolist())) == 2
-
-
-def test_embeddings(tmp_path):
-    write_problem(tmp_path, 300)
-    labels = problem(300, 1)["y"]
-    np.savez(tmp_path / "e.npz", embeddings=np.eye(12)[labels], short=np.ones((2, 2)))
-    method = "kind: clusters, k: 2, epsilon_prior: 1, epsilon: 1, embeddings: {file: e.npz%s}"
-    cluster = kept(run(tmp_path, method % "").folder)["cluster_of_example"]
-    assert all(len(set(cluster[labels == y].tolist())) == 1 for y in range(12))
-    with pytest.raises(DataError, match=r"e.npz: 'short' has shape \[2, 2\]; expected numbers"):
-        run(tmp_path, method % ", array: short", "other")

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_runtime import Key
+from labeldp_runtime import Key, Randomizer
 from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.data import Task, load_data
 from labeldp_trainer.data.labels import Cells, places
 from labeldp_trainer.data.table import feature_numbers
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.methods import open_method
+from labeldp_trainer.methods import open_method, privatized
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import build_model
 
@@ -171,18 +171,22 @@ def built(directory, text):
     return builder.build(Setting(loaded, dataset, model, loss, None))
 
 
-KEYED = "{kind: privatized, artifact: %s.onnx, key: key.json, id_column: id}"
-
-
 @pytest.mark.parametrize(
     ("spec", "base", "column"), [(INTEGERS, TRAIN, "y"), (CATEGORIES, COLOURS, "colour")]
 )
-def test_a_keyed_run_draws_what_randomize_draws(tmp_path, spec, base, column):
-    """Labels and ids of a CSV file are read alike, and one odd label changes no other's answer."""
+def test_a_run_draws_what_randomize_draws(tmp_path, monkeypatch, spec, base, column):
+    """Labels of a CSV file are read alike, and one odd label changes no other's answer."""
     artifact = write_artifact(tmp_path, spec)
     name = artifact.certificate.name
     Key.create(tmp_path / "key.json")
-    text = base.replace("{kind: none}", KEYED % name)
+    text = base.replace("{kind: none}", f"{{kind: privatized, artifact: {name}.onnx}}")
+
+    def keyed(path):  # so that both draw alike
+        key, ids = Key.load(tmp_path / "key.json"), columns()["id"]
+        randomizer = Randomizer.load(path, key=key, context=column)
+        return lambda labels, columns: randomizer(labels, ids=ids)
+
+    monkeypatch.setattr(privatized, "load_randomizer", keyed)
     answers = []
     for cell in ("nan", b"1\xff", "7", "red", 'a "word"'):
         write(tmp_path, with_odd(column, 41, cell))

@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from labeldp_runtime import Key
 
-from trainer.tests.test_csv_labels import KEYED, TRAIN, built, columns, write
+from trainer.tests.test_csv_labels import TRAIN, built, columns, write
 from trainer.tests.trainer_helpers import INTEGERS, compile_text, write_artifact
 
 PLAIN = "{kind: privatized, artifact: numbers.onnx}"
@@ -39,11 +38,3 @@ def test_a_private_column_is_declared_to_be_drawn_once(tmp_path):
     found = built(tmp_path, text).statement
     assert any("declares that 'p' was made with this artifact" in said for said in found.declared)
     assert not found.again and not any("Another run" in remark for remark in found.remarks)
-
-
-def test_a_key_repeats_labels_that_have_not_changed(tmp_path):
-    write_artifact(tmp_path)
-    Key.create(tmp_path / "key.json")
-    (found,) = (r for r in remarks(tmp_path, KEYED % "numbers") if r.startswith("Another run"))
-    assert "True labels that have changed need another label_version and spend ε = 3 per" in found
-    assert not any(r.startswith("Another run") for r in remarks(tmp_path, PLAIN))

@@ -18,7 +18,6 @@ loss: squared
 method: {kind: METHOD}
 representation: {kind: file, train: v.npz, array: ARRAY}
 """
-CLUSTERS = "clusters, k: 2, epsilon_prior: 1, epsilon: 1, embeddings: {file: e.npz, array: ARRAY}"
 
 
 @pytest.mark.parametrize(
@@ -26,8 +25,6 @@ CLUSTERS = "clusters, k: 2, epsilon_prior: 1, epsilon: 1, embeddings: {file: e.n
     [
         (NPZ.replace("FEATURES", "y"), "data.features: is the label"),
         (NPZ.replace("ARRAY", "y"), "representation.array: is the label"),
-        (NPZ.replace("METHOD", CLUSTERS).replace("ARRAY", "y"), "representation.array: is the"),
-        (NPZ.replace("METHOD", CLUSTERS.replace("ARRAY", "y")), "method.embeddings.array: is the"),
         (
             NPZ.replace("METHOD", "privatized, artifact: a, column: z").replace("ARRAY", "z"),
             "representation.array: is the label",

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow
 
 TEXT = (
     CONFIG.replace(
-        "{kind: none}", "{kind: privatized, artifact: numbers.onnx, key: k, id_column: id}"
+        "{kind: none}",
+        "{kind: privatized, artifact: numbers.onnx, private_column: y, unnoted: true}",
     )
     .replace("epochs: 3", "epochs: 30, early_stopping: {}")
     .replace("checkpoint_every: 3", "checkpoint_every: 2")
@@ -44,11 +45,8 @@ def parameters(folder):
 
 @pytest.mark.slow
 def test_kill_and_resume(tmp_path):
-    from labeldp_runtime import Key
-
     write_tables(tmp_path)
     write_artifact(tmp_path)
-    Key.create(tmp_path / "k")  # so that both runs have the same private labels
     write_config(tmp_path, TEXT)
     in_this_process(arguments(tmp_path, "whole"))
     metrics = tmp_path / "cut" / "metrics.jsonl"

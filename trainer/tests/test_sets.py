@@ -255,13 +255,6 @@ method: {{kind: privatized, artifact: sets.onnx, unnoted: true, private_column: 
     [
         (with_options(CLOSED, "correction: forward"), "correction: a closed form always removes"),
         (
-            STEPS.replace(
-                "privatized, artifact: sets.onnx",
-                "clusters, k: 2, epsilon_prior: 1, epsilon: 1, mechanism: {kind: subset_selection}",
-            ).replace("test.npz", "test.npz, classes: 12"),
-            "subset_selection has one table for all rows: for groups use another",
-        ),
-        (
             STEPS.replace("privatized, artifact: sets.onnx", "lp_mst, epsilon: 1, mechanism: {}"),
             "mechanism",
         ),

@@ -119,7 +119,7 @@ def _data_rules(config: Config) -> Iterator[Rule]:
         yield data.classes is not None, "data.classes", "classes need loss: cross_entropy"
         reason = "needs loss: cross_entropy; for a regression, compile the spec with goal: training"
         yield bool(getattr(method, "correction", None)), "method.correction", reason
-    for name in ("column", "id_column", "private_column", "user_column"):
+    for name in ("column", "private_column", "user_column"):
         given = getattr(method, name, None) is not None
         yield given and data.kind == "idx", f"method.{name}", "idx files have no columns"
 
@@ -128,19 +128,14 @@ def _label_rules(config: Config) -> Iterator[Rule]:
     """No column of true labels may be used where public data are expected."""
     data, method, column = config.data, config.method, getattr(config.method, "column", None)
     labels, public = {data.label, column} - {None}, features_of(data)
-    for name, what in (("user_column", "users"), ("id_column", "ids")):
-        reason = f"is the label; {what} must be public"
-        yield getattr(method, name, None) in labels, f"method.{name}", reason
+    users = getattr(method, "user_column", None)
+    yield users in labels, "method.user_column", "is the label; users must be public"
     yield column in public, "method.column", "is also a feature; true labels cannot be features"
     is_feature = not isinstance(data, TableData) and data.label in public
     yield is_feature, "data.features", "is the label; features must be public"
-    beside = {
-        "representation": given_vectors(config.representation),
-        "method.embeddings": getattr(method, "embeddings", None),
-    }
-    for key, vectors in beside.items():  # one vector for each row of the data
-        reason = "is the label; vectors must be public"
-        yield getattr(vectors, "array", None) in labels, f"{key}.array", reason
+    vectors = given_vectors(config.representation)
+    reason = "is the label; vectors must be public"
+    yield getattr(vectors, "array", None) in labels, "representation.array", reason
 
 
 def features_of(data: DataConfig) -> tuple[str, ...]:

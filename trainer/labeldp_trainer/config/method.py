@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
@@ -153,45 +153,15 @@ class Alibi(_LabelMethod):
     )
 
 
-class Embeddings(Strict):
-    """An array [n, d] in an npz archive, with a row for each training example."""
-
-    file: StrictStr
-    array: StrictStr = "embeddings"
-
-
 class Clusters(_LabelMethod):
     """Clusters the examples; the private histogram of a cluster is the prior of its randomizer.
 
-    Deep learning with label DP, Section 5.2. ``domain`` and ``mechanism`` are written as in a spec.
+    Deep learning with label DP, Section 5.2.
     """
 
     kind: Literal["clusters"]
     k: StrictInt = Field(ge=1, le=10_000, description="number of k-means clusters")
     epsilon_prior: Epsilon = Field(description="ε that counting the histograms spends")
-    columns: tuple[StrictStr, ...] | None = Field(
-        None, min_length=1, description="feature columns to cluster by; default: all"
-    )
-    embeddings: Embeddings | None = Field(
-        None, description="vectors to cluster by, instead of features"
-    )
-    components: StrictInt = Field(
-        50, ge=1, description="wider features are reduced to this number of principal components"
-    )
-    mechanism: dict[str, Any] = Field(
-        {"kind": "rr_with_prior"}, description="mechanism, as in a spec"
-    )
-    domain: dict[str, Any] | None = Field(
-        None, description="label domain, as in a spec; for regression"
-    )
-
-    def rules(self) -> Iterator[tuple[bool, str]]:
-        """There is one source of points."""
-        yield from super().rules()
-        both = self.columns is not None and self.embeddings is not None
-        yield both, "columns and embeddings: give only one of them"
-        twice = self.domain is not None and self.default is not None
-        yield twice, "default: has no effect with a domain, which has a rule for such labels"
 
 
 class NoMethod(Strict):
@@ -216,12 +186,6 @@ class Privatized(UserLevel):
     unnoted: StrictBool = Field(
         False, description="take a private_column of which no note says that the artifact made it"
     )
-    key: StrictStr | None = Field(None, description="key file from labeldp keygen")
-    id_column: StrictStr | None = None
-    context: StrictStr | None = Field(
-        None, description="context of the key; default: the name of the label column"
-    )
-    label_version: StrictInt = Field(0, ge=0, lt=2**64)
     correction: Correction | None = Field(
         None, description="how the loss of classes accounts for the noise in the labels"
     )
@@ -229,14 +193,9 @@ class Privatized(UserLevel):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """The labels are given once, without contradiction."""
         yield from super().rules()
-        private, key = self.private_column is not None, self.key is not None
+        private = self.private_column is not None
         reason = "column (true labels) and private_column (private labels): give only one of them"
         yield self.column is not None and private, reason
-        yield key != (self.id_column is not None), "key and id_column: give both or neither"
-        keyed = self.context is not None or self.label_version != 0
-        yield keyed and not key, "context and label_version need key"
-        reason = "private_column is already private; remove key and id_column"
-        yield private and key, reason
         yield self.unnoted and not private, "unnoted needs private_column"
 
 
@@ -318,10 +277,6 @@ class Pate(Approximate):
     )
     queries: StrictInt | None = Field(
         None, ge=1, le=5_000, description="number of rows to vote on; default: by a rule"
-    )
-    teacher: Literal["ridge"] = "ridge"
-    student: Literal["ridge", "propagation"] = Field(
-        "propagation", description="how the votes reach all other rows"
     )
     seed: StrictInt = Field(
         0,

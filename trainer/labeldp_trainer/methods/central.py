@@ -215,7 +215,6 @@ def central_statement(
             "truncation_probability": plan.truncation_probability,
             "steps": plan.steps,
             "times_a_unit_is_used": plan.epochs if plan.batches == "partition" else None,
-            "clipping": "standard",
             "denoiser": config.denoiser,
             "projection": _PROJECTIONS.get(config.denoiser, "quadratic program"),
             "rows": rows,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
+from labeldp_runtime import MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import VerificationError
 from labeldp_verify.artifact import Artifact, largest_bias
 from labeldp_verify.claims import DECLARED_BY, Certificate, person_epsilon
@@ -51,15 +51,14 @@ def classes_of(artifact: Artifact) -> tuple[int | str, ...] | None:
     return None
 
 
-def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
-    """The artifact of a file, with its key if there is one. Raises ArtifactError."""
+def load_randomizer(path: Path) -> Randomizer:
+    """The randomizer of a file. Raises ArtifactError."""
     try:
-        key = None if key_file is None else Key.load(key_file)
-        drawer = Randomizer.load(path, key=key, context=context, prepared=True)
+        drawer = Randomizer.load(path, prepared=True)
         how = "run it first, and train on its output with private_column"
         require_prepared(drawer.certificate, str(path), how)
         return drawer
-    except (RuntimeArtifactError, KeyFileError, MissingExtraError) as error:
+    except (RuntimeArtifactError, MissingExtraError) as error:
         raise ArtifactError(str(error)) from None
 
 
@@ -95,7 +94,7 @@ def privatized_statement(
     """
     used, whole = labels
     certificate, privacy = artifact.certificate, artifact.certificate.privacy
-    here, keyed = method.private_column is None, method.key is not None
+    here = method.private_column is None
     most = method.max_examples_per_user
     where = f"randomized once with {certificate.mechanism} ({certificate.name})"
     if artifact.answers_with_sets:
@@ -119,9 +118,6 @@ def privatized_statement(
         "repeated on the same private labels.": True,
         cost_to_users(most or 1, used, whole): most is not None,
         _of_person(certificate): person_epsilon(certificate) is not None,
-        "Another run with the same key, artifact, ids, label_version and true labels gives "
-        "the same private labels and spends nothing. True labels that have changed need "
-        f"another label_version and spend ε = {label} per label again.": keyed,
         f"The artifact declares that one compile spent ε = {prior} on the prior. Every further "
         "compile on the same labels spends it again, and nothing here counts "
         "them.": privacy.epsilon_prior > 0,
@@ -147,7 +143,6 @@ def privatized_statement(
         "largest_bias": largest_bias(artifact.label, certificate),
         "group_columns": names,
         "randomized_here": here,
-        "keyed": keyed,
         "debiased": debiased,
         "correction": correction,
         "labels": used,
@@ -159,17 +154,10 @@ def privatized_statement(
         mechanism=mechanism,
         details=details,
         released=("the private labels", "the parameters", "metrics on the private labels"),
-        secret=(
-            "the true labels",
-            *(
-                ("the key file, which with ids and private labels removes the noise",)
-                if keyed
-                else ()
-            ),
-        ),
+        secret=("the true labels",),
         remarks=tuple(remark for remark, holds in remarks.items() if holds),
         declared=tuple(remark for remark, holds in declared.items() if holds),
     )
-    if keyed or not here:
+    if not here:
         return stated
     return replace(stated, again=another_run(f"ε = {again}", doing="randomizes again and "))

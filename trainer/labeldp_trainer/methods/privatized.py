@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from labeldp_learn.toolkit import PrivateRows
-from labeldp_runtime import GroupError, IdError, LabelError
+from labeldp_runtime import GroupError, LabelError
 from labeldp_verify.artifact import largest_bias
 from numpy.typing import NDArray
 
@@ -90,8 +90,8 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
                 reason = "its labels are not classes, or there are too many of them"
                 raise loaded.error(("method", "artifact"), reason)
             require_correction(self._artifact, self._correction, str(self._path))
-        others = [name for name in (method.id_column, method.user_column) if name is not None]
-        self.columns = tuple(dict.fromkeys((self._column, *others, *self._groups)))
+        users = () if method.user_column is None else (method.user_column,)
+        self.columns = tuple(dict.fromkeys((self._column, *users, *self._groups)))
         if method.user_column and self._artifact.certificate.privacy.epsilon_prior > 0:
             reason = "cannot tell how many labels of a user the artifact's private prior counted"
             raise loaded.error(("method", "user_column"), f"{reason}; compile with another prior")
@@ -108,7 +108,6 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             return
         places: dict[KeyPath, tuple[str | None, ...]] = {
             ("method", "user_column"): (method.user_column,),
-            ("method", "id_column"): (method.id_column,),
             ("data", "numeric"): data.numeric if isinstance(data, TableData) else (),
             ("data", "categorical"): data.categorical if isinstance(data, TableData) else (),
             ("data", "dates"): data.dates if isinstance(data, TableData) else (),
@@ -296,21 +295,15 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             return column if isinstance(column, Cells) else _storable(as_numpy(column))
         if setting.stored is not None:
             return setting.stored[KEPT]
-        key = None if method.key is None else self.loaded.path(method.key)
-        context = None if key is None else method.context or self._column
-        randomizer = load_randomizer(self._path, key, context)
+        randomizer = load_randomizer(self._path)
         try:
             labels = train.columns[self._column]
             require_declared(labels, self.classes, train.source, self._column)
             columns = group_columns(self._artifact.groups, train) if self._groups else None
             if isinstance(labels, Cells):  # as ``labeldp randomize`` reads those of a CSV file
                 labels = label_array(self._artifact.label, self._column, labels.values)
-            ids = None if key is None else train.columns[str(method.id_column)]
-            ids = ids.names() if isinstance(ids, Cells) else ids
-            version = method.label_version
-            private = randomizer(labels, columns=columns, ids=ids, version=version)
-            return _storable(as_numpy(private))
-        except (LabelError, IdError, GroupError) as error:
+            return _storable(as_numpy(randomizer(labels, columns=columns)))
+        except (LabelError, GroupError) as error:
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
 
     def _notes(self, left: float | None, *, regression: bool) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -43,12 +43,10 @@ class LabelNoiseBuilder(MethodBuilder[L]):
     A method defines what it draws, and how it trains on that.
     """
 
-    for_classes: ClassVar[bool] = True
-
     def __init__(self, loaded: LoadedConfig, method: L) -> None:
         """Raises ConfigError if the loss is not for classes."""
         super().__init__(loaded, method)
-        if self.for_classes and loaded.config.loss != "cross_entropy":
+        if loaded.config.loss != "cross_entropy":
             reason = f"method {loaded.config.method.kind} needs loss: cross_entropy"
             raise loaded.error(("loss",), reason)
 

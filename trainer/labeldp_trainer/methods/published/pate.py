@@ -140,7 +140,7 @@ class PateBuilder(MethodBuilder[Pate]):
         def fit(votes: Any, queries: Any, rows: PublicRows, points: Any) -> Params:
             voted = probabilities(votes / VOTE, sizes.deviation, sizes.teachers)
             head = default_head(self.loaded)
-            found = fitted_votes(rows, points, queries, voted, method, head)
+            found = fitted_votes(rows, points, queries, voted, method.seed, head)
             return linear_params(self.loaded, *found, None)
 
         if setting.stored is None:
@@ -321,8 +321,8 @@ def answers(
 #
 # The votes on a row give a probability of each class: with noise of variance σ² and a winner that
 # leads by m votes, the odds of two classes with noisy counts a and b are exp((a − b)·m/σ²). From
-# these, every row gets its likeliest class: ``propagation`` uses a graph of nearest neighbours of
-# all rows, ``ridge`` the regression that teachers use. Then a model is fitted to all rows.
+# these, every row gets its likeliest class, by a graph of nearest neighbours of all rows. Then a
+# model is fitted to all rows.
 
 LEAD = 0.5
 """By how many of all votes a winner leads, roughly."""
@@ -347,7 +347,7 @@ def fitted_votes(
     points: Float32[np.ndarray, "n d"],
     queries: Int64[np.ndarray, " q"],
     voted: Float64[np.ndarray, "q k"],
-    method: Pate,
+    seed: int,
     head: Head,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
     """Weights of the vectors' columns, and biases: they give logits.
@@ -355,11 +355,8 @@ def fitted_votes(
     ``points`` are the vectors in the metric of the teachers; ``voted`` are the probabilities of the
     classes for the rows ``queries``.
     """
-    rows = _with_others(queries, len(points), method.seed)
-    if method.student == "propagation":
-        classes = propagated(points[rows].astype(np.float64), voted)
-    else:
-        classes = answers(points[queries], voted, points[rows])
+    rows = _with_others(queries, len(points), seed)
+    classes = propagated(points[rows].astype(np.float64), voted)
     targets = Coded.one_hot(classes.astype(np.int32), voted.shape[1])
     shares = np.bincount(targets.codes, minlength=voted.shape[1]) / len(rows)
     return fitted_labels(

@@ -67,7 +67,6 @@ class LabelDpPro(Central):
 
     kind: Literal["labeldp_pro"]
     denoiser: Literal["self_span", "self_conv", "alt_conv", "noop"]
-    clip_hull: StrictBool = True
     hull_units: Count | None = Field(
         None, description="for alt_conv; default: 64, or all if there are fewer"
     )
@@ -99,8 +98,6 @@ class LabelDpPro(Central):
         yield useless, "hull_units needs denoiser: alt_conv"
         useless = not denoiser.endswith("conv") and bool(given & {"smoothing", "tolerance"})
         yield useless, "smoothing and tolerance need denoiser: self_conv or alt_conv"
-        useless = denoiser == "noop" and "clip_hull" in given
-        yield useless, "clip_hull has no effect with denoiser: noop"
 
 
 # The part ``method`` of a config: how labels are protected.

@@ -90,7 +90,6 @@ class StepConfig:
     clip_norm: float
     noise_multiplier: float
     denoiser: Denoiser = "noop"
-    clip_hull: bool = True
     hull_units: int = 64
     smoothing: float = 1.0
     tolerance: float = 1e-2
@@ -341,8 +340,7 @@ def _hull_rows(
         xs, present = xs
         xs = jax.tree.map(lambda leaf: leaf.reshape(present.size, *leaf.shape[2:]), xs)
         mask = (mask[:, None] & present).reshape(-1)
-    clip_norm = config.clip_norm if config.clip_hull else None
-    return HullRows(config.split(xs), labels, mask, clip_norm)
+    return HullRows(config.split(xs), labels, mask, config.clip_norm)
 
 
 def _project(

@@ -192,7 +192,6 @@ def central_statement(
     further: dict[str, Any] = {}
     if config.denoiser.endswith("conv"):
         further |= {"smoothing": config.smoothing, "tolerance": config.tolerance}
-        further["clip_hull"] = config.clip_hull
     return protected(
         whole,
         epsilon=method.epsilon,
@@ -371,7 +370,6 @@ class CentralBuilder(MethodBuilder[DpSgd | LabelDpPro]):
             raise self.loaded.error(("method", "hull_units"), reason)
         return choices | {
             "denoiser": method.denoiser,
-            "clip_hull": method.clip_hull,
             "hull_units": hull_units,
             "smoothing": method.smoothing,
             "tolerance": method.tolerance,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.certificate import load_randomizer
+from labeldp_trainer.methods.privatized import load_randomizer
 
 from trainer.tests.trainer_helpers import INTEGERS, compile_text
 
@@ -14,4 +14,4 @@ def test_an_artifact_with_a_rule_about_persons_draws_nothing_here(tmp_path):
     text = re.sub(r"privacy: .*", f"privacy: {unit}", INTEGERS)
     path = compile_text(text, tmp_path).write(tmp_path)
     with pytest.raises(ArtifactError, match=r"at most 2 rows.*train on its output"):
-        load_randomizer(path, None, None)
+        load_randomizer(path)

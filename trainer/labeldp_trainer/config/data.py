@@ -209,3 +209,10 @@ class IdxData(_Data):
 
 
 DataConfig = Annotated[TableData | NpzData | IdxData, Field(discriminator="kind")]
+
+
+def features_of(data: DataConfig) -> tuple[str, ...]:
+    """The public columns or array. None for idx files, where features have their own file."""
+    if isinstance(data, TableData):
+        return data.columns
+    return (data.features,) if isinstance(data, NpzData) else ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labeldp_compile.toolkit import Document, InputError, KeyPath, YamlSource
-from labeldp_trainer.config.data import DataConfig, NoisySum, NpzData, TableData, TrueLabels
+from labeldp_trainer.config.data import NoisySum, NpzData, TableData, TrueLabels, features_of
 from labeldp_trainer.config.method import (
     HEADS,
     MOST_CLASSES,
@@ -136,13 +136,6 @@ def _label_rules(config: Config) -> Iterator[Rule]:
     vectors = given_vectors(config.representation)
     reason = "is the label; vectors must be public"
     yield getattr(vectors, "array", None) in labels, "representation.array", reason
-
-
-def features_of(data: DataConfig) -> tuple[str, ...]:
-    """The public columns or array. None for idx files, where features have their own file."""
-    if isinstance(data, TableData):
-        return data.columns
-    return (data.features,) if isinstance(data, NpzData) else ()
 
 
 def _representation_rules(config: Config) -> Iterator[Rule]:

@@ -13,8 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from labeldp_learn.toolkit import PrivateRows
-from labeldp_runtime import GroupError, LabelError
-from labeldp_verify.artifact import largest_bias
+from labeldp_runtime import (
+    GroupError,
+    LabelError,
+    MissingExtraError,
+    Randomizer,
+    RuntimeArtifactError,
+)
+from labeldp_verify import VerificationError
+from labeldp_verify.artifact import Artifact, largest_bias
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain
+from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
@@ -24,6 +33,7 @@ from labeldp_compile.toolkit import (
     is_noted,
     label_array,
     no_note,
+    require_prepared,
 )
 from labeldp_trainer.coefficients import (
     CoefficientEstimates,
@@ -32,17 +42,10 @@ from labeldp_trainer.coefficients import (
     of_private,
 )
 from labeldp_trainer.config import LoadedConfig, Privatized
-from labeldp_trainer.config.data import IdxData, TableData
-from labeldp_trainer.config.load import features_of
+from labeldp_trainer.config.data import IdxData, TableData, features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
-from labeldp_trainer.errors import DataError, RunFolderError
-from labeldp_trainer.methods.certificate import (
-    classes_of,
-    load_randomizer,
-    privatized_statement,
-    usable_artifact,
-)
+from labeldp_trainer.errors import ArtifactError, DataError, RunFolderError
 from labeldp_trainer.methods.closed_form import coded_targets, coefficients_of, solve_labels
 from labeldp_trainer.methods.corrections import (
     added_variance,
@@ -65,10 +68,49 @@ from labeldp_trainer.methods.method import (
     limited_to_users,
     owners_of,
 )
+from labeldp_trainer.methods.statement import privatized_statement
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
 _MOST_BIAS_LEFT = 0.05  # of the labels' standard deviation
+
+
+def usable_artifact(path: Path) -> Artifact:
+    """The artifact in a file, which is verified. Raises ArtifactError if it does not verify, or if
+    nothing can be trained on its labels."""
+    try:
+        found = open_artifact(path)
+    except VerificationError as error:
+        raise ArtifactError(f"{path}: does not verify: {error}") from None
+    stated = found.certificate
+    if stated.label.column is None:
+        raise ArtifactError(
+            f"{path}: randomizes several columns together; training needs one for a single column"
+        )
+    if stated.insecure is not None:
+        raise ArtifactError(f"{path}: {stated.insecure!r}; compile it again without a test seed")
+    return found
+
+
+def classes_of(artifact: Artifact) -> tuple[int | str, ...] | None:
+    """The true labels, where they are few enough to be classes."""
+    domain = artifact.label
+    if isinstance(domain, CategoricalDomain):
+        return tuple(domain.values)
+    if isinstance(domain, IntegerDomain) and domain.size <= MAX_CLASSES:
+        return tuple(range(domain.min, domain.max + 1))
+    return None
+
+
+def load_randomizer(path: Path) -> Randomizer:
+    """The randomizer of a file. Raises ArtifactError."""
+    try:
+        drawer = Randomizer.load(path, prepared=True)
+        how = "run it first, and train on its output with private_column"
+        require_prepared(drawer.certificate, str(path), how)
+        return drawer
+    except (RuntimeArtifactError, MissingExtraError) as error:
+        raise ArtifactError(str(error)) from None
 
 
 class PrivatizedBuilder(MethodBuilder[Privatized]):

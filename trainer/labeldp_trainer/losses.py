@@ -1,13 +1,20 @@
-"""Losses of predictions, of numpy's arrays or JAX's."""
+"""Losses of predictions, and metrics of a model and of the best constant, on data of any size."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Real
+from jaxtyping import Float, Float32, Real
+from scipy.stats import rankdata
 
+from labeldp_compile.toolkit import plain
+from labeldp_trainer.data import DataPart
+from labeldp_trainer.data.features import Features, each_array, named_arrays
 from labeldp_trainer.data.labels import Task
+from labeldp_trainer.models import Model, Params
 from labeldp_trainer.operators import POISSON_FLOOR, log_softmax, namespace, softplus
+from labeldp_trainer.run.folder import CONSTANTS, REPORTED
 
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
 
@@ -69,3 +76,117 @@ class Loss:
             hits = xp.argmax(f, axis=-1).astype(targets.dtype) == targets
             return losses | {"accuracy": hits.astype(np.float32)}
         return losses | {"mse": xp.square(f - targets), "mae": xp.abs(f - targets)}
+
+
+_ROWS = 4096  # at a time
+TWO = 2  # classes
+_ROUNDING = 1e-5  # a model's metrics are means in float32
+
+
+def mean_metrics(
+    model: Model, loss: Loss, params: Params, x: Features, targets: Real[np.ndarray, " n"]
+) -> dict[str, float]:
+    """The means of a loss's metrics over test features [n, …] and targets, computed by numpy."""
+    n, totals = len(targets), dict[str, float]()
+    with np.errstate(all="ignore"):  # a warning would say that there are such labels
+        for outputs, part in _outputs(model, params, x, n):
+            for name, values in loss.metrics(outputs, targets[part]).items():
+                totals[name] = totals.get(name, 0.0) + float(values.sum(dtype=np.float64))
+    return {name: totals[name] / n for name in sorted(totals)}
+
+
+def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray, "n k"]:
+    """The outputs for all rows, batch by batch: by numpy for parameters that are its arrays."""
+    if all(isinstance(array, np.ndarray) for _, array in named_arrays(params)):
+        with np.errstate(all="ignore"):
+            outputs = [own for own, _ in _outputs(model, params, part.features, part.rows)]
+        return np.concatenate(outputs)
+    from labeldp_trainer.devices import network_outputs  # noqa: PLC0415
+
+    return network_outputs(model, params, part)
+
+
+def _outputs(
+    model: Model, params: Params, features: Features, rows: int
+) -> Iterator[tuple[Float32[np.ndarray, "b k"], slice]]:
+    for start in range(0, rows, _ROWS):
+        part = slice(start, min(start + _ROWS, rows))
+        own = each_array(features, lambda array: array[part])  # noqa: B023
+        yield np.asarray(model.apply(params, own)), part
+
+
+# The best that one prediction for all rows does on a test set is what a model must beat. It is
+# computed from the test labels alone, as the other metrics are, which the statement lists as not
+# covered.
+
+
+def constant_metrics(loss: Loss, targets: Real[np.ndarray, " n"]) -> dict[str, float]:
+    """Every metric of the loss, each at the constant that is best for it.
+
+    Classes: the largest class's share and the entropy of the shares; of two, an AUC of 1/2.
+    Numbers: the variance, the mean distance from the median, and the loss at the mean (squared,
+    Poisson) or the median.
+    """
+    if loss.task.classes is not None:
+        shares = np.bincount(targets, minlength=len(loss.task.classes)) / len(targets)
+        seen = shares[shares > 0]
+        best = {"loss": float(-(seen * np.log(seen)).sum()), "accuracy": float(shares.max())}
+        return best | ({"auc": 0.5} if len(seen) == len(shares) == TWO else {})
+    y = targets.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mse, mae = float(y.var()), float(np.abs(y - np.median(y)).mean())
+        mean = max(float(y.mean()), POISSON_FLOOR)
+        best = {
+            "squared": 0.5 * mse,
+            "absolute": mae,
+            "poisson": mean - float(y.mean()) * float(np.log(mean)),
+        }
+    return {"loss": best[loss.name], "mse": mse, "mae": mae}
+
+
+def area_under_curve(
+    outputs: Float32[np.ndarray, "n 2"], targets: Real[np.ndarray, " n"]
+) -> float | None:
+    """How often a row of the second class has larger odds of it than one of the first; ties count
+    half. None without rows of both."""
+    ranks = rankdata(outputs[:, 1].astype(np.float64) - outputs[:, 0])
+    second = targets == 1
+    count, others = int(second.sum()), int((~second).sum())
+    if not count or not others:
+        return None
+    return float((ranks[second].sum() - count * (count + 1) / 2) / (count * others))
+
+
+def worse_than_constant(
+    loss: Loss, tested: Mapping[str, float | None], constant: Mapping[str, float | None]
+) -> tuple[str, ...]:
+    """Notes where one prediction for all rows of a test set is better than a model.
+
+    Said of the metric that is reported first, and of the probabilities of classes. A metric of the
+    model that is no finite number is None, and worse than any.
+    """
+    name, best = REPORTED[loss.name], CONSTANTS[loss.name]
+    notes = []
+    if _worse(tested.get(name), constant.get(name), larger_is_better=name == "accuracy"):
+        notes.append(
+            f"the model is worse than always predicting {best}: test {name} "
+            f"{_written(tested.get(name))}, {_written(constant.get(name))} by {best}"
+        )
+    if loss.task.classes is not None and _worse(tested.get("loss"), constant.get("loss")):
+        notes.append(
+            "the model's probabilities are worse than always giving the shares of the classes: "
+            f"test log loss {_written(tested.get('loss'))}, {_written(constant.get('loss'))} by "
+            "the shares"
+        )
+    return tuple(notes)
+
+
+def _worse(found: float | None, constant: float | None, *, larger_is_better: bool = False) -> bool:
+    if constant is None or found is None:
+        return constant is not None
+    margin = _ROUNDING * abs(constant)
+    return found < constant - margin if larger_is_better else found > constant + margin
+
+
+def _written(value: float | None) -> str:
+    return "not finite" if value is None else plain(value, 4)

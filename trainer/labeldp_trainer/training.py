@@ -18,13 +18,13 @@ from labeldp_trainer.config.representation import SMALLEST, Announce, Steps, now
 from labeldp_trainer.data import DataPart, Dataset, Task, load_data
 from labeldp_trainer.data.features import EncoderFile, each_array
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.evaluation import (
+from labeldp_trainer.losses import (
+    Loss,
     area_under_curve,
     constant_metrics,
     predict,
     worse_than_constant,
 )
-from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.method import (
     Fitted,

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import load_params, parse_config, train
 from labeldp_trainer.data import FeatureShape, Task
-from labeldp_trainer.evaluation import area_under_curve, constant_metrics
-from labeldp_trainer.losses import Loss
+from labeldp_trainer.losses import Loss, area_under_curve, constant_metrics
 from labeldp_trainer.models import build_model
 from labeldp_trainer.outcomes.runs import Run
 

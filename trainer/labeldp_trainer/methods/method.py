@@ -24,8 +24,7 @@ from labeldp_trainer.config.data import TrueLabels
 from labeldp_trainer.config.representation import Steps, silent
 from labeldp_trainer.data import DataPart, Dataset, array_digest
 from labeldp_trainer.data.labels import class_labels, label_numbers, owner_codes, require_declared
-from labeldp_trainer.evaluation import mean_metrics
-from labeldp_trainer.losses import Loss
+from labeldp_trainer.losses import Loss, mean_metrics
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run import RunFolder

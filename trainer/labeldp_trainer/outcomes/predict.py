@@ -39,8 +39,7 @@ from labeldp_trainer.data.arrays import read_arrays, read_embeddings
 from labeldp_trainer.data.features import Encoder, TableEncoder
 from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError
-from labeldp_trainer.evaluation import predict
-from labeldp_trainer.losses import Loss
+from labeldp_trainer.losses import Loss, predict
 from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
 from labeldp_trainer.representations import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi, Clusters, LoadedConfig, LpMst
-from labeldp_trainer.evaluation import predict
+from labeldp_trainer.losses import predict
 from labeldp_trainer.methods.method import (
     MethodBuilder,
     Setting,

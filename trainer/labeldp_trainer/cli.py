@@ -270,9 +270,9 @@ def predict_command(
         tell(f"{output}: {rows:,} rows")
 
 
-@command("explain", "labeldp explain runs/first -o explained")
+@command("explain", "labeldp explain runs/first -o explained.html")
 @click.argument("run", type=PATH)
-@_path("-o", "--output", required=True, help="Folder to write: index.html and pictures (PNG).")
+@_path("-o", "--output", required=True, help="HTML page to write; it needs no other file.")
 @verbose_option
 @overwrite_option
 @quiet_option
@@ -283,15 +283,18 @@ def explain_command(run: Path, output: Path, verbose: bool, overwrite: bool, qui
     shows the strongest terms, the effects of columns, and pairs of columns as heat maps. It is
     computed from the run folder alone, and spends nothing.
     """
-    from labeldp_trainer.outcomes.explained import require_explained  # noqa: PLC0415
+    from labeldp_compile.toolkit import replaced_when_whole, require_output  # noqa: PLC0415
 
-    require_explained(output, overwrite=overwrite)
-    # JAX takes seconds to import: check the folder first.
+    require_output(output, overwrite=overwrite)
+    require_outside_run(output, run)
+    # Pictures take a second to import: check the name first.
     from labeldp_trainer.outcomes.explained import open_explained  # noqa: PLC0415
-    from labeldp_trainer.outcomes.explained_page import summary, write_explained  # noqa: PLC0415
+    from labeldp_trainer.outcomes.explained_page import explained_page, summary  # noqa: PLC0415
 
     explained = open_explained(run)
-    write_explained(explained, output)
+    text = explained_page(explained)
+    with replaced_when_whole(output) as part:
+        part.write(text.encode())
     if not quiet:
         say(*summary(explained, output, verbose=verbose))
 

@@ -1,10 +1,6 @@
 """The effects of a model of interactions, with the names of columns, bins and classes."""
 
-import os
-import re
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import pairwise
@@ -15,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 from labeldp_verify.printable import clipped, one_line
 
-from labeldp_compile.toolkit import InputError, folder_when_whole, plain, require_folder
+from labeldp_compile.toolkit import plain
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.features import TableEncoder
 from labeldp_trainer.errors import RunFolderError
@@ -238,44 +234,3 @@ def _bins(encoder: TableEncoder, column: int, axis: Axis) -> Bins:
 def _told_apart(names: Sequence[str]) -> list[str]:
     """A category that is called "other" is not the bin of the others."""
     return ['"other"' if name == "other" else name for name in names]
-
-
-# The folder that ``labeldp explain`` writes: new, or in the place of an earlier one.
-
-PAGE = "index.html"
-_OURS = re.compile(r"index\.html|importance\.png|(effect|pair)-\d{1,3}\.png")
-
-
-def require_explained(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError unless the folder can be written; changes nothing.
-
-    With ``overwrite`` it may be one that was written before, with nothing else in it.
-    """
-    if os.path.lexists(path) and not _is_ours(path):
-        raise InputError(
-            f"{path}: exists already, and is not a folder that labeldp explain wrote; choose "
-            "another output"
-        )
-    if not path.exists():
-        require_folder(path)
-    elif not overwrite and any(path.iterdir()):
-        raise InputError(f"{path}: exists already; use --overwrite to replace it")
-
-
-@contextmanager
-def replaced_when_whole(path: Path) -> Iterator[Path]:
-    """A new folder that takes the place of one that ``require_explained`` allowed.
-
-    Raises DataError.
-    """
-    with folder_when_whole(path) as part:
-        yield part
-        shutil.rmtree(path, ignore_errors=True)  # an earlier one
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a folder holds nothing but what is written here."""
-    try:
-        return not path.is_symlink() and all(_OURS.fullmatch(one.name) for one in path.iterdir())
-    except OSError:
-        return False

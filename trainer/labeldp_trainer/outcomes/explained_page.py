@@ -1,6 +1,5 @@
 """``labeldp explain``: the page, its pictures, and a summary."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from labeldp_compile.toolkit import (
     tidy,
 )
 from labeldp_trainer.interactions.effects import Effect
-from labeldp_trainer.outcomes.explained import BAND, PAGE, Bins, Explained, replaced_when_whole
+from labeldp_trainer.outcomes.explained import BAND, Bins, Explained
 
 # The pictures of what a model of interactions learned.
 
@@ -149,9 +148,7 @@ def shown_bins(rows: Float64[np.ndarray, " b"]) -> Any:
     return np.sort(most[rows[most] > 0])
 
 
-def pair_figure(
-    explained: Explained, effect: Effect, schemes: Sequence[str] = ("light",)
-) -> Figure:
+def pair_figure(explained: Explained, effect: Effect) -> Figure:
     """A heat map of what a pair adds to the effects of its columns, in colours of each scheme."""
     both = [explained.bins[c] for c in effect.term]
     names = [0 if bins.edges is not None else len(bins.names) for bins in both]
@@ -170,8 +167,8 @@ def pair_figure(
     most = float(np.abs(mean[rows > 0]).max(initial=0)) or 1.0
     shown = np.ma.masked_where(rows <= 0, mean)
     place = "-".join(map(str, ("pair", *effect.term, "of", *effect.outputs)))  # unique in a page
-    for name in schemes:
-        between = [_SCHEMES[name]["mark"], _BETWEEN[name], _SCHEMES[name]["accent"]]
+    for name, scheme in _SCHEMES.items():
+        between = [scheme["mark"], _BETWEEN[name], scheme["accent"]]
         colours = LinearSegmentedColormap.from_list(name, between)
         style = {"aspect": "auto", "interpolation": "none", "cmap": colours}
         style |= {"vmin": -most, "vmax": most, "origin": "lower"}
@@ -245,20 +242,9 @@ def _name_outputs(
     axes.legend(drawn, names, frameon=False, labelcolor=INK, fontsize=SMALL, **place)
 
 
-# ``labeldp explain``: the page and the pictures of what a run learned, and a summary of it.
+# ``labeldp explain``: the page of what a run learned, and a summary of it.
 
-_DPI = 150
 _MOST_TERMS, _STRONGEST = 60, 5
-
-
-def write_explained(explained: Explained, path: Path) -> None:
-    """Write the page and its pictures as a folder: whole, or not at all."""
-    with picture_settings():
-        pictures, text = _drawn(explained)
-        with replaced_when_whole(path) as folder:
-            (folder / PAGE).write_text(text, encoding="utf-8")
-            for name, figure in pictures.items():
-                figure.savefig(folder / f"{name}.png", dpi=_DPI, facecolor="white")
 
 
 def summary(explained: Explained, path: Path, *, verbose: bool) -> list[str]:
@@ -281,51 +267,43 @@ def summary(explained: Explained, path: Path, *, verbose: bool) -> list[str]:
         f"importance {explained.unit}, as the standard deviation of what a term adds (estimated):",
         *(f"  {line}" for line in text_table(["term", "importance", "typical error"], rows)),
         Marked(f"{explained.promise} {explained.publishing}", kind),
-        str(path / PAGE),
+        str(path),
     ]
 
 
-def _drawn(explained: Explained) -> tuple[dict[str, Figure], str]:
-    """The pictures by name, and the page. Call this inside ``picture_settings``."""
-    pictures, inline = {"importance": importance_figure(explained)}, {}
-    for i, effect in enumerate(explained.mains, 1):
-        pictures[f"effect-{i}"] = main_figure(explained, effect)
-    for i, effect in enumerate(explained.pairs, 1):
-        pictures[f"pair-{i}"] = pair_figure(explained, effect)
-        inline[f"pair-{i}"] = pair_figure(explained, effect, ("light", "dark"))
-    labels = {"importance": "Importance of the strongest terms"}
-    for kind, shown in (("effect", explained.mains), ("pair", explained.pairs)):
-        labels |= {
-            f"{kind}-{i}": f"Effect of {explained.name(effect.term)}"
-            for i, effect in enumerate(shown, 1)
-        }
-    svg = {
-        name: inline_svg(inline.get(name, figure), name, printable(labels[name]))
-        for name, figure in pictures.items()
-    }
+def explained_page(explained: Explained) -> str:
+    """The page, which needs nothing else."""
+    with picture_settings():
+        title = "Importance of the strongest terms"
+        importance = inline_svg(importance_figure(explained), "importance", title)
+        mains = [_main(explained, effect, i) for i, effect in enumerate(explained.mains, 1)]
+        pairs = [_pair(explained, effect, i) for i, effect in enumerate(explained.pairs, 1)]
     effects, order = explained.effects, explained.strongest
     numbers = [
         (explained.name(effects.terms[i]), float(effects.importance[i]), float(effects.error[i]))
         for i in order[:_MOST_TERMS]
     ]
-    text = page(
+    return page(
         "explained.html",
         f"What {clipped(str(explained.run.name), 80)} learned",
         folder=Path(__file__).parent,
         explained=explained,
         secret=explained.run.epsilon is None,
-        importance=svg["importance"],
+        importance=importance,
         bars=min(len(order), MOST_BARS),
         terms=numbers,
         left_out=max(len(order) - _MOST_TERMS, 0),
-        mains=[_main(explained, e, svg[f"effect-{i}"]) for i, e in enumerate(explained.mains, 1)],
-        pairs=[_pair(explained, e, svg[f"pair-{i}"]) for i, e in enumerate(explained.pairs, 1)],
+        mains=mains,
+        pairs=pairs,
         most_categories=MOST_CATEGORIES,
     )
-    return pictures, text
 
 
-def _main(explained: Explained, effect: Effect, svg: str) -> dict[str, Any]:
+def _svg(explained: Explained, effect: Effect, figure: Figure, name: str) -> str:
+    return inline_svg(figure, name, printable(f"Effect of {explained.name(effect.term)}"))
+
+
+def _main(explained: Explained, effect: Effect, number: int) -> dict[str, Any]:
     bins = explained.bins[effect.term[0]]
     there = [i for i in range(len(bins.names)) if effect.rows[i] > 0]
     shown = len(there) if bins.edges is not None else len(shown_bins(effect.rows))
@@ -342,7 +320,7 @@ def _main(explained: Explained, effect: Effect, svg: str) -> dict[str, Any]:
     ]
     return {
         "name": explained.name(effect.term),
-        "svg": svg,
+        "svg": _svg(explained, effect, main_figure(explained, effect), f"effect-{number}"),
         "header": [f"effect on {name}" for name in explained.outputs(effect)],
         "lines": lines,
         "shown": shown,
@@ -350,11 +328,11 @@ def _main(explained: Explained, effect: Effect, svg: str) -> dict[str, Any]:
     }
 
 
-def _pair(explained: Explained, effect: Effect, svg: str) -> dict[str, Any]:
+def _pair(explained: Explained, effect: Effect, number: int) -> dict[str, Any]:
     there = effect.mean[effect.rows > 0]
     return {
         "name": explained.name(effect.term),
-        "svg": svg,
+        "svg": _svg(explained, effect, pair_figure(explained, effect), f"pair-{number}"),
         "header": explained.outputs(effect),
         "least": float(np.min(there)),
         "most": float(np.max(there)),

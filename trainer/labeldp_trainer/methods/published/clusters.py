@@ -150,10 +150,12 @@ def _spec_text(
     parts = Decimal(repr(method.epsilon_prior)), Decimal(repr(method.epsilon))
     split = f"{{prior: {parts[0]:f}, label: {parts[1]:f}}}"
     domain = {"kind": "categorical", "values": list(classes)}
+    label = {"column": config.data.label, "domain": domain}
+    label["out_of_domain"] = {"default": classes[0]}  # none is: the method's default took its place
     spec = {
         "version": 1,
         "name": config.name,
-        "label": {"column": config.data.label, "domain": domain},
+        "label": label,
         "loss": "zero_one",
         "prior": {"kind": "private", "data": "the training data"},
         "mechanism": {"kind": "rr_with_prior"},

@@ -132,14 +132,14 @@ class Wrapping(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _column(y: Any) -> NDArray[Any]:
-    found = array_of(y)
-    if found.ndim == _MATRIX and found.shape[1] == 1:
-        found = column_or_1d(found, warn=True)
-    if found.dtype.kind == "c":
+    column = array_of(y)
+    if column.ndim == _MATRIX and column.shape[1] == 1:
+        column = column_or_1d(column, warn=True)
+    if column.dtype.kind == "c":
         raise PrivateLabelError("Complex data not supported: labels are no complex numbers")
-    if found.dtype.kind == "f":
-        assert_all_finite(found, input_name="y")
-    return found
+    if column.dtype.kind == "f":
+        assert_all_finite(column, input_name="y")
+    return column
 
 
 def _is_column(given: Any, rows: int) -> bool:
@@ -280,13 +280,14 @@ class PrivateLabelClassifier(ClassifierMixin, Wrapping):  # type: ignore[misc]
         self._features(X)
         n = _num_samples(X)
         tables = tables_of(self._opened().groups, X if columns is None else columns, n)
-        found = np.tile(self.shares_, (n, 1))  # of a table without rows, nothing else is known
+        # Of a table without rows, nothing but the shares is known.
+        probabilities = np.tile(self.shares_, (n, 1))
         for number, fitted in self._tables.items():
             rows = np.flatnonzero(tables == number)
             if len(rows):
                 part = X if len(rows) == n else _safe_indexing(X, rows)
-                found[rows] = fitted.probabilities(part, float(self.smoothing_))
-        return found
+                probabilities[rows] = fitted.probabilities(part, float(self.smoothing_))
+        return probabilities
 
     def predict_log_proba(self, X: Any, columns: Any = None) -> Floats:
         """[n, k] natural logarithms of ``predict_proba``."""
@@ -358,11 +359,11 @@ def _likeliest_smoothing(
     logs = []
     for part in held:
         if part.number in fitted and len(part.rows):
-            found = fitted[part.number]
-            plain = found.probabilities(_safe_indexing(x, part.rows), 0.0)
+            of_table = fitted[part.number]
+            plain = of_table.probabilities(_safe_indexing(x, part.rows), 0.0)
             likely = part.matrix[classes].T[part.codes]
             seen = [
-                (((1 - share) * plain + share * found.shares) * likely).sum(axis=1)
+                (((1 - share) * plain + share * of_table.shares) * likely).sum(axis=1)
                 for share in _SMOOTHINGS
             ]
             logs.append(np.log(np.maximum(seen, _LEAST)) * part.counts)
@@ -474,10 +475,10 @@ class PrivateLabelRegressor(RegressorMixin, Wrapping):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """[n] the expected true labels."""
         X = self._features(X)
-        found = np.asarray(self.estimator_.predict(X), np.float64)
-        if found.ndim > 1 and found.shape[1] == 1:
-            found = found[:, 0]
-        return found.clip(*self._range) if self.clip else found
+        numbers = np.asarray(self.estimator_.predict(X), np.float64)
+        if numbers.ndim > 1 and numbers.shape[1] == 1:
+            numbers = numbers[:, 0]
+        return numbers.clip(*self._range) if self.clip else numbers
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, columns: Any = None) -> float:
         """R² on the unbiased targets of private labels y [n].

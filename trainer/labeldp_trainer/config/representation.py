@@ -178,10 +178,10 @@ class FromFile(PrincipalKind):
 
 def given_vectors(config: Kind | None) -> FromFile | None:
     """The files of vectors that take the place of features, or None."""
-    found: Any = config
-    while found is not None and found.members:
-        found = found.members[0]
-    return found if found is not None and found.kind == "file" else None
+    first: Any = config
+    while first is not None and first.members:
+        first = first.members[0]
+    return first if first is not None and first.kind == "file" else None
 
 
 # The list of representations: a name, its file and its class. To add one, add a file in
@@ -202,8 +202,8 @@ _CLASSES = {
 def kind_class(kind: str) -> type[Kind]:
     """The class of a representation. Raises KeyError for other names."""
     module, name = _CLASSES[kind]
-    found: type[Kind] = getattr(import_module(f"labeldp_trainer.{module}"), name)
-    return found
+    kind_of_name: type[Kind] = getattr(import_module(f"labeldp_trainer.{module}"), name)
+    return kind_of_name
 
 
 @cache

@@ -118,9 +118,9 @@ class MatrixFree:
             return along
 
         parts = in_microbatches(self.x, self.weights.shape[0], self.microbatch)
-        found: Array = lax.map(products, parts)
-        found = found.reshape(-1, found.shape[-1])[: self.weights.shape[0]]
-        weighted: Array = self.weights * found
+        slopes: Array = lax.map(products, parts)
+        slopes = slopes.reshape(-1, slopes.shape[-1])[: self.weights.shape[0]]
+        weighted: Array = self.weights * slopes
         return weighted.reshape(-1)
 
     def _losses(self, params: PyTree, x: PyTree) -> Array:
@@ -208,10 +208,10 @@ def gradient_vectors(
 ) -> Float[Array, "n _"]:
     """Return the gradient of each example, its leaves side by side."""
     size = _GRADIENTS if jax.default_backend() == "cpu" else len(labels)
-    found: Array = lax.map(
+    gradients: Array = lax.map(
         lambda example: flat(jax.grad(loss)(params, *example)), (x, labels), batch_size=size
     )
-    return found
+    return gradients
 
 
 def _gradients(loss: Loss, params: PyTree, x: PyTree, labels: Array) -> PyTree:

@@ -297,8 +297,8 @@ def least_loss(
     one whose model has the smallest estimate is taken. Deterministic.
     """
     search = _Search(observed)
-    found = [_least_penalty(search, which) for which in range(len(observed.goals))]
-    best = min(found, key=lambda trial: trial.loss)
+    trials = [_least_penalty(search, which) for which in range(len(observed.goals))]
+    best = min(trials, key=lambda trial: trial.loss)
     return best.beta * best.weights, search.offset
 
 
@@ -423,16 +423,16 @@ class _Search:
         of what features do not explain is in the covariance.
         """
         random = np.random.default_rng(probe)
-        found = np.zeros((len(self._observed.noise), means.shape[1]))
+        noise = np.zeros((len(self._observed.noise), means.shape[1]))
         if self._root is not None:
-            normal = random.standard_normal(found.shape)
+            normal = random.standard_normal(noise.shape)
             if self._classes:
                 normal -= normal.mean(axis=1, keepdims=True)
-            found += self._root @ normal
+            noise += self._root @ normal
         if self._classes:
             residuals = self._residuals(means, random)
-            found += self._sums_rows.T @ residuals.astype(np.float32)
-        return found
+            noise += self._sums_rows.T @ residuals.astype(np.float32)
+        return noise
 
     def _residuals(
         self, means: Float64[np.ndarray, "n k"], random: np.random.Generator

@@ -87,14 +87,14 @@ def class_shares(parts: Sequence[PrivateRows], order: Sequence[int]) -> Float64[
 
 
 def _steady_shares(part: PrivateRows) -> Float64[np.ndarray, " k"]:
-    found, expected = part.shares, part.expected_shares
+    likeliest, expected = part.shares, part.expected_shares
     weights = least_variance_inverse(part.matrix)
-    apart = float(np.square(found - expected).sum())
+    apart = float(np.square(likeliest - expected).sum())
     if weights is None or not apart:
-        return found
+        return likeliest
     seen = np.bincount(part.codes, minlength=len(weights)) / len(part.codes)
     noise = float(seen @ np.square(weights - seen @ weights).sum(axis=1)) / len(part.codes)
-    return expected + max(1 - noise / apart, 0.0) * (found - expected)
+    return expected + max(1 - noise / apart, 0.0) * (likeliest - expected)
 
 
 def _numbers(part: PrivateRows, correction: Correction) -> Float64[np.ndarray, "m k"]:
@@ -149,17 +149,17 @@ def debiased_numbers(domain: Domain, parts: Sequence[PrivateRows]) -> DebiasedNu
     if not all(part.is_small for part in parts):
         return None
     n = sum(len(part.rows) for part in parts)
-    labels, found = np.array(list(domain.listed), np.float64), np.zeros(n)
+    labels, numbers = np.array(list(domain.listed), np.float64), np.zeros(n)
     everywhere, squares = np.zeros(domain.size), 0.0
     for part in parts:
         shares, count = part.shares, len(part.rows)
         values = debiased_values(part.matrix, labels, shares, 1 / count)
-        found[part.rows] = values[part.codes]
+        numbers[part.rows] = values[part.codes]
         everywhere += count * shares
         squares += count * float(shares @ (part.matrix @ values - labels) ** 2)
     shares = everywhere / n
     spread = float(shares @ (labels - shares @ labels) ** 2)
-    return DebiasedNumbers(found, float(np.sqrt(squares / max(n * spread, 1e-300))))
+    return DebiasedNumbers(numbers, float(np.sqrt(squares / max(n * spread, 1e-300))))
 
 
 # Private labels as outputs of the artifact that is named for them, and what they say of labels.
@@ -179,13 +179,13 @@ def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
     # It loads all mechanisms, which a label without groups does not need.
     from labeldp_compile.toolkit import group_array  # noqa: PLC0415
 
-    found = {}
+    columns = {}
     for column in groups.columns:
         given, cells = part.columns[column.name], False
         if isinstance(given, Cells):
             given, cells = given.values, True
-        found[column.name] = group_array(Path(part.source), column, given, cells=cells)
-    return found
+        columns[column.name] = group_array(Path(part.source), column, given, cells=cells)
+    return columns
 
 
 def table_of_row(groups: Groups, part: DataPart) -> Int64[np.ndarray, " n"]:
@@ -272,17 +272,17 @@ def private_targets(parts: Sequence[PrivateRows], order: Sequence[int] | None) -
     Raises BiasedError, or ArtifactError for classes whose outputs are nearly the same.
     """
     codes = np.empty(sum(len(part.rows) for part in parts), np.int64)
-    found = list[tuple[Float64[np.ndarray, "m k"], ...]]()
+    targets = list[tuple[Float64[np.ndarray, "m k"], ...]]()
     before = 0
     for part in parts:
         if not part.is_small:
             raise BiasedError("its artifact has too many outputs")
         seen, own = np.unique(part.codes, return_inverse=True)
         whole = _unbiased_numbers(part) if order is None else _unbiased_classes(part, order)
-        found.append(tuple(numbers[seen] for numbers in whole))
+        targets.append(tuple(numbers[seen] for numbers in whole))
         codes[part.rows] = own + before
-        before += len(found[-1][0])
-    return PrivateTargets(codes, *(np.concatenate(own) for own in zip(*found, strict=True)))
+        before += len(targets[-1][0])
+    return PrivateTargets(codes, *(np.concatenate(own) for own in zip(*targets, strict=True)))
 
 
 def _unbiased_classes(

@@ -115,8 +115,8 @@ class Run:
         """The metrics that are shown: name, of the model, and of the best constant."""
         names = {self.metric: self.metric, **BESIDE.get(self.metric, {})}
         tested, constant = self.test or {}, self.constant or {}
-        found = [(words, tested.get(name), constant.get(name)) for name, words in names.items()]
-        return [each for each in found if each[1:] != (None, None)]
+        metrics = [(words, tested.get(name), constant.get(name)) for name, words in names.items()]
+        return [each for each in metrics if each[1:] != (None, None)]
 
     @property
     def alike(self) -> tuple[str, str | None, str | None]:
@@ -156,11 +156,11 @@ def require_whole(path: Path) -> None:
 
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     """The finished runs on the same data, best first; those with the most runs first."""
-    found: dict[str, list[Run]] = {}
+    by_data: dict[str, list[Run]] = {}
     for run in runs:
         if run.status == "done":
-            found.setdefault(run.same_data, []).append(run)
-    each = [sorted(alike, key=Run.rank) for alike in found.values()]
+            by_data.setdefault(run.same_data, []).append(run)
+    each = [sorted(alike, key=Run.rank) for alike in by_data.values()]
     return sorted(each, key=len, reverse=True)
 
 
@@ -171,12 +171,12 @@ def _run_folders(path: Path) -> list[Path]:
         return [path]
     with readable(path):
         inside = sorted(child for child in path.iterdir() if not child.name.startswith("."))
-    found = [child for child in inside if child.is_dir() and _is_run(child)]
-    if not found:
+    folders = [child for child in inside if child.is_dir() and _is_run(child)]
+    if not folders:
         raise InputError(
             f"{path}: is not a run folder and contains none; labeldp train creates them"
         )
-    return found
+    return folders
 
 
 def _is_run(path: Path) -> bool:
@@ -239,9 +239,9 @@ def _whole(path: Path) -> Run:
     )
 
 
-def _count(found: Any) -> int | None:
+def _count(number: Any) -> int | None:
     """A number of rows or epochs, None for what is none: the integers of JSON have no end."""
-    return found if type(found) is int and 0 <= found < _MOST_COUNT else None
+    return number if type(number) is int and 0 <= number < _MOST_COUNT else None
 
 
 def _unit(loaded: LoadedConfig) -> str:
@@ -258,8 +258,8 @@ def _promised(
     Raises ValueError, KeyError or TypeError.
     """
     method = loaded.config.method
-    found = _numbers({name: promise[name] for name in ("epsilon", "delta")})
-    epsilon, delta = found["epsilon"], found["delta"]
+    numbers = _numbers({name: promise[name] for name in ("epsilon", "delta")})
+    epsilon, delta = numbers["epsilon"], numbers["delta"]
     if promise["method"] != method.kind or (epsilon is None) != isinstance(method, NoMethod):
         raise ValueError("a statement on another method")
     if epsilon is None:

@@ -196,10 +196,10 @@ def _nearest(rows: Floats, count: int, steps: Steps) -> tuple[NDArray[np.int32],
         own = np.arange(len(similar))
         similar[own, start + own] = -2.0
         few = np.argpartition(similar, -count, axis=1)[:, -count:]
-        found = np.take_along_axis(similar, few, axis=1)
-        order = np.argsort(-found, axis=1, kind="stable")
+        similarities = np.take_along_axis(similar, few, axis=1)
+        order = np.argsort(-similarities, axis=1, kind="stable")
         nearest[start : start + _ROWS] = np.take_along_axis(few, order, axis=1)
-        squares = 2 - 2 * np.take_along_axis(found, order, axis=1)
+        squares = 2 - 2 * np.take_along_axis(similarities, order, axis=1)
         distances[start : start + _ROWS] = np.sqrt(np.maximum(squares, 0))
     steps(_NEIGHBOURS, len(rows), len(rows))
     return nearest, distances
@@ -233,31 +233,31 @@ def _eigenvectors(
     count = min(count + 1, n - 1)  # one is the same for all rows, and is left out later
     width = min(count + _MORE, n)
     random = np.random.default_rng(source.seed)
-    found = random.standard_normal((n, width), dtype=np.float32)
+    vectors = random.standard_normal((n, width), dtype=np.float32)
     cut = 0.0
     for turn in range(_ROUNDS):
         source.steps(_EIGENVECTORS, turn, _ROUNDS)
-        found = np.linalg.qr(_filtered(normal, found, cut))[0]
-        inner = (found.T @ (normal @ found)).astype(np.float64)
+        vectors = np.linalg.qr(_filtered(normal, vectors, cut))[0]
+        inner = (vectors.T @ (normal @ vectors)).astype(np.float64)
         values, turned = np.linalg.eigh((inner + inner.T) / 2)
         values, turned = values[::-1], turned[:, ::-1]
-        found = found @ turned.astype(np.float32)
+        vectors = vectors @ turned.astype(np.float32)
         cut = float(np.clip(values[-1], -0.9, 0.95))
     source.steps(_EIGENVECTORS, _ROUNDS, _ROUNDS)
-    found = found[:, :count] / roots[:, None]
-    found /= np.sqrt(np.square(found).mean(axis=0, keepdims=True)) + np.float32(1e-12)
-    return values[:count], np.clip(found, -_LARGEST, _LARGEST)
+    vectors = vectors[:, :count] / roots[:, None]
+    vectors /= np.sqrt(np.square(vectors).mean(axis=0, keepdims=True)) + np.float32(1e-12)
+    return values[:count], np.clip(vectors, -_LARGEST, _LARGEST)
 
 
 def _filtered(normal: sparse.csr_matrix, start: Floats, cut: float) -> Floats:
     """A polynomial of the graph times vectors: small for eigenvalues from −1 to ``cut``."""
     middle, half = np.float32((cut - 1) / 2), np.float32((cut + 1) / 2)
-    before, found = start, (normal @ start - middle * start) / half
+    before, after = start, (normal @ start - middle * start) / half
     for _ in range(_DEGREE - 1):
-        before, found = found, 2 * (normal @ found - middle * found) / half - before
-        size = np.abs(found).max()  # it grows as fast as the polynomial
-        before, found = before / size, found / size
-    whole: Floats = found / np.linalg.norm(found, axis=0, keepdims=True)
+        before, after = after, 2 * (normal @ after - middle * after) / half - before
+        size = np.abs(after).max()  # it grows as fast as the polynomial
+        before, after = before / size, after / size
+    whole: Floats = after / np.linalg.norm(after, axis=0, keepdims=True)
     return whole
 
 

@@ -166,13 +166,13 @@ class PartsLearner:
         )
         learnt = config.learn(source)
         raw = _RawVectors(type(config), learnt.arrays, self._steps, room=_KEPT_BYTES)
-        found = moments(batch for part in known for batch in raw.batches(part))
-        ends = fitted(found, config.components, whiten=config.whiten)
+        raw_moments = moments(batch for part in known for batch in raw.batches(part))
+        ends = fitted(raw_moments, config.components, whiten=config.whiten)
         source.require(ends is not None, NOTHING_LEFT)
         assert ends is not None
         vectors = [raw.projected(ends, part) for part in parts]
         whole = {**arrays, **learnt.arrays, **ends}
-        return LearnedParts(whole, vectors, len(found.mean), (*notes, *learnt.notes))
+        return LearnedParts(whole, vectors, len(raw_moments.mean), (*notes, *learnt.notes))
 
     def _joined(
         self, config: Kind, shape: FeatureShape, inner: Sequence[LearnedParts]
@@ -180,14 +180,16 @@ class PartsLearner:
         del shape
         graphs = [isinstance(one, RowGraph) for one in config.members]
         each = [_OF_GRAPHS if graph else 1 - _OF_GRAPHS for graph in graphs]
-        found = _beside(inner, [own / graphs.count(g) for own, g in zip(each, graphs, strict=True)])
-        width = len(found.arrays["spectrum"])
+        members = _beside(
+            inner, [own / graphs.count(g) for own, g in zip(each, graphs, strict=True)]
+        )
+        width = len(members.arrays["spectrum"])
         ends = {
             "columns": np.arange(width, dtype=np.int32),
             "mean": np.zeros(width, np.float32),
             "deviation": np.ones(width, np.float32),
         }
-        return found._replace(arrays={**_inside(inner), **found.arrays, **ends})
+        return members._replace(arrays={**_inside(inner), **members.arrays, **ends})
 
 
 def _beside(inner: Sequence[LearnedParts], shares: Sequence[float]) -> LearnedParts:
@@ -248,13 +250,13 @@ class _RawVectors:
 
     def projected(self, arrays: Arrays, part: DataPart) -> NDArray[np.float32]:
         """[n, width] the vectors of a part; ``arrays`` have the numbers of the last step."""
-        found = np.empty((part.rows, width_of(arrays)), np.float32)
+        vectors = np.empty((part.rows, width_of(arrays)), np.float32)
         done = 0
         placed = jax.device_put({name: arrays[name] for name in ENDS & set(arrays)})
         for raw in self.batches(part):
-            found[done : done + len(raw)] = _projected(raw, placed)
+            vectors[done : done + len(raw)] = _projected(raw, placed)
             done += len(raw)
-        return found
+        return vectors
 
 
 @dataclass(frozen=True)
@@ -466,15 +468,15 @@ def _learn(
     known: Sequence[DataPart],
     facts: dict[str, Any],
 ) -> tuple[Representation, list[NDArray[np.float32]]]:
-    found = learner.learnt(config, inputs.shape)
+    learned = learner.learnt(config, inputs.shape)
     representation = Representation(
         kind_name(config),
         inputs.shape,
-        found.arrays,
-        facts={**facts, "rows": sum(part.rows for part in known), "raw_width": found.raw_width},
-        notes=(*found.notes, *_notes(facts)),
+        learned.arrays,
+        facts={**facts, "rows": sum(part.rows for part in known), "raw_width": learned.raw_width},
+        notes=(*learned.notes, *_notes(facts)),
     )
-    return representation, found.vectors[: len(inputs.parts)]
+    return representation, learned.vectors[: len(inputs.parts)]
 
 
 def _notes(facts: dict[str, Any]) -> tuple[str, ...]:

@@ -105,10 +105,10 @@ def answers(images: Float32[Any, "b h w c"], arrays: Mapping[str, Any]) -> Any:
     scale = lax.rsqrt(jnp.maximum(variance, 0) + arrays["contrast"])
     patches = patches * scale[:, None]
     flat = kernel.reshape(-1, count)
-    found = jnp.matmul(flat.T, patches.T, precision=lax.Precision.HIGHEST)
-    found = jax.nn.relu(found + arrays["bias"][:, None])
+    similarities = jnp.matmul(flat.T, patches.T, precision=lax.Precision.HIGHEST)
+    similarities = jax.nn.relu(similarities + arrays["bias"][:, None])
     pooled = jnp.matmul(
-        found.reshape(count * b, rows * columns), pooling, precision=lax.Precision.HIGHEST
+        similarities.reshape(count * b, rows * columns), pooling, precision=lax.Precision.HIGHEST
     )
     by_image = pooled.reshape(count, b, pooling.shape[1]).transpose(1, 2, 0)
     return jnp.sqrt(by_image.reshape(b, -1))
@@ -131,16 +131,16 @@ def _drawn(source: FeatureSource, size: int, random: np.random.Generator) -> Flo
     image = random.integers(bounds[-1], size=count)
     top = random.integers(down, size=count)
     left = random.integers(across, size=count)
-    found = np.empty((count, size, size, channels), np.float32)
+    patches = np.empty((count, size, size, channels), np.float32)
     steps = np.arange(size)
     for part, start, end in zip(source.features, bounds[:-1], bounds[1:], strict=True):
         here = np.flatnonzero((image >= start) & (image < end))
-        found[here] = part[
+        patches[here] = part[
             (image[here] - start)[:, None, None],
             top[here][:, None, None] + steps[None, :, None],
             left[here][:, None, None] + steps[None, None, :],
         ]
-    return found.reshape(count, -1)
+    return patches.reshape(count, -1)
 
 
 def _normalised(patches: Floats, contrast: np.float32) -> Floats:

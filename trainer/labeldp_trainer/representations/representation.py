@@ -125,8 +125,8 @@ def _read_kind(tokens: Sequence[str]) -> tuple[ComposedKind, Sequence[str]]:
     kind, rest = kind_class(tokens[0]), tokens[1:]
     inner: list[ComposedKind] = []
     while rest and rest[0] == ("," if inner else "("):
-        found, rest = _read_kind(rest[1:])
-        inner.append(found)
+        member, rest = _read_kind(rest[1:])
+        inner.append(member)
     if inner and rest[:1] != [")"]:
         raise ValueError("a bracket is missing")
     return ComposedKind(kind, tuple(inner)), rest[1:] if inner else rest
@@ -187,8 +187,8 @@ def _mapped(function: Raw, chunk: int, arrays: Mapping[str, jax.Array], x: Any) 
         return leaf.reshape(leaf.shape[0] // chunk, chunk, *leaf.shape[1:])
 
     split = jax.tree.map(in_chunks, x)
-    found = lax.map(lambda part: function(part, arrays), split)
-    whole: jax.Array = found.reshape(-1, found.shape[-1])
+    results = lax.map(lambda part: function(part, arrays), split)
+    whole: jax.Array = results.reshape(-1, results.shape[-1])
     return whole
 
 
@@ -327,7 +327,7 @@ def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: ComposedKind) -> Non
 
 def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vectors]:
     """Those of each part that there is. Raises ValueError unless they have these rows."""
-    found: list[Vectors] = []
+    of_parts: list[Vectors] = []
     for name, count in zip(PARTS, rows, strict=True):
         if (folder / name).exists() != (count is not None):
             raise ValueError("of other parts")
@@ -336,8 +336,8 @@ def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vec
                 vectors = np.load(file, allow_pickle=False)
             if (vectors.dtype, vectors.shape) != (np.dtype(np.float32), (count, width)):
                 raise ValueError("of other rows")
-            found.append(vectors)
-    return found
+            of_parts.append(vectors)
+    return of_parts
 
 
 def _write(part: Path, representation: Representation, dataset: Dataset) -> None:

@@ -116,21 +116,21 @@ def arrays_of(
     rows_pixels, columns_pixels: those of the image itself. first_s and second_r_s: [angles,
     height, width] the frequencies of wavelets of size 2^s, of the image and at level r.
     """
-    found: dict[str, Floats] = {}
+    arrays: dict[str, Floats] = {}
     padded = [_padded(side, scales) for side in (height, width)]
     for name, side, whole in zip(("rows", "columns"), (height, width), padded, strict=True):
-        found[f"{name}_mirror"] = _mirror(side, whole)
-        found[f"{name}_pixels"] = _windows(whole, _FINER * pool)
+        arrays[f"{name}_mirror"] = _mirror(side, whole)
+        arrays[f"{name}_pixels"] = _windows(whole, _FINER * pool)
         for level in range(scales):
             size = whole >> level
             waves = _fourier(size)
-            found[f"{name}_{level}"] = np.concatenate([waves.real, waves.imag], axis=1)
+            arrays[f"{name}_{level}"] = np.concatenate([waves.real, waves.imag], axis=1)
             back = waves.conj() / size
             parts = [(back.real, back.imag), (-back.imag, back.real)]
-            found[f"{name}_back_{level}"] = np.stack(
+            arrays[f"{name}_back_{level}"] = np.stack(
                 [np.concatenate(each, axis=1) for each in parts]
             )
-            found[f"{name}_window_{level}"] = _windows(size, pool)
+            arrays[f"{name}_window_{level}"] = _windows(size, pool)
 
     def wavelets(level: int, scale: int) -> Floats:
         height, width = (side >> level for side in padded)
@@ -140,10 +140,10 @@ def arrays_of(
         return np.asarray(np.stack(turned) / 4**finer)
 
     for scale in range(scales):
-        found[f"first_{scale}"] = wavelets(0, scale)
+        arrays[f"first_{scale}"] = wavelets(0, scale)
         for smaller in range(scale if orders > 1 else 0):
-            found[f"second_{smaller}_{scale}"] = wavelets(smaller, scale)
-    return {name: array.astype(np.float32) for name, array in found.items()}
+            arrays[f"second_{smaller}_{scale}"] = wavelets(smaller, scale)
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 def _averaged(images: Any, arrays: Mapping[str, Any]) -> Float32[Any, "b w"]:
@@ -217,8 +217,8 @@ def _moduli(
         (part[:, None] * wavelets[None]).reshape(-1, fewer, height, fewer, width).sum(1).sum(2)
         for part in frequencies
     ]
-    found = matmul(folded[0], columns[0]) + matmul(folded[1], columns[1])
-    turned = found.reshape(-1, height, 2, width).transpose(0, 3, 2, 1)
+    waves = matmul(folded[0], columns[0]) + matmul(folded[1], columns[1])
+    turned = waves.reshape(-1, height, 2, width).transpose(0, 3, 2, 1)
     split = matmul(turned.reshape(-1, width, 2 * height), rows.reshape(2 * height, 2 * height))
     squares = (split * split).reshape(-1, width, 2, height).sum(2)
     return sqrt(squares)
@@ -235,9 +235,9 @@ def _mirror(side: int, padded: int) -> Floats:
     places = np.arange(padded) - (padded - side) // 2
     places = np.abs(places)
     places = np.where(places >= side, 2 * (side - 1) - places, places)
-    found = np.zeros((side, padded))
-    found[places, np.arange(padded)] = 1
-    return found
+    mirror = np.zeros((side, padded))
+    mirror[places, np.arange(padded)] = 1
+    return mirror
 
 
 def _fourier(side: int) -> NDArray[np.complex128]:
@@ -250,8 +250,8 @@ def _windows(side: int, count: int) -> Floats:
     step = side / count
     centres = (np.arange(count) + 0.5) * step - 0.5
     away = (np.arange(side)[:, None] - centres[None, :]) / (_WINDOW * step)
-    found = np.exp(-np.square(away) / 2)
-    whole: Floats = found / found.sum(axis=0, keepdims=True)
+    windows = np.exp(-np.square(away) / 2)
+    whole: Floats = windows / windows.sum(axis=0, keepdims=True)
     return whole
 
 
@@ -274,5 +274,5 @@ def _morlet(height: int, width: int, scale: int, angle: float) -> Floats:
         return total
 
     answer, flat = gaussian(centre), gaussian(0.0)
-    found: Floats = answer - flat * answer[0, 0] / flat[0, 0]
-    return found
+    wavelet: Floats = answer - flat * answer[0, 0] / flat[0, 0]
+    return wavelet

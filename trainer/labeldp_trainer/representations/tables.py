@@ -138,11 +138,11 @@ class _Numbers:
 
     def quantiles(self, count: int) -> list[NDArray[np.float32]]:
         """Of each column the smallest and the largest value, and at most ``count`` between them."""
-        places, found = np.linspace(0, 1, count + 2), []
+        places, knots = np.linspace(0, 1, count + 2), []
         for column in self.values.T:
             # Of distinct values, so that a heavy one (zero, mostly) does not take all knots.
-            found.append(np.unique(np.quantile(np.unique(column), places, method="nearest")))
-        return found
+            knots.append(np.unique(np.quantile(np.unique(column), places, method="nearest")))
+        return knots
 
 
 def _ramps(knots: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
@@ -216,8 +216,8 @@ def _ramps_of(numbers: Float32[Any, "b kept"], arrays: Mapping[str, Any]) -> Any
 
 
 def _one_hot(codes: Int32[Any, "b c"], arrays: Mapping[str, Any]) -> Any:
-    found = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
-    return found.astype(np.float32)
+    is_code = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
+    return is_code.astype(np.float32)
 
 
 def learn_columns(source: FeatureSource) -> Learnt:
@@ -230,10 +230,10 @@ def learn_columns(source: FeatureSource) -> Learnt:
 
 def _learn_splines(config: Splines, source: FeatureSource) -> Learnt:
     learnt, numbers = _learn(source, min_count=config.min_count)
-    found = {**learnt.arrays, **_ramps(numbers.quantiles(config.knots))}
-    width = len(found["ramp_column"]) + len(found["one_hot_code"])
+    arrays = {**learnt.arrays, **_ramps(numbers.quantiles(config.knots))}
+    width = len(arrays["ramp_column"]) + len(arrays["one_hot_code"])
     _require_width(source, width)
-    return Learnt(found, learnt.notes)
+    return Learnt(arrays, learnt.notes)
 
 
 def _require_width(source: FeatureSource, width: int) -> None:

@@ -84,13 +84,13 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor:
         """Like arrays: whole axes, new ones, and positions, which may be a tensor."""
-        found = self
+        picked = self
         for axis, part in enumerate(key if isinstance(key, tuple) else (key,)):
             if part is None:
-                found = found.node("Unsqueeze", [axis])
+                picked = picked.node("Unsqueeze", [axis])
             elif not isinstance(part, slice):
-                found = found.node("Gather", part, axis=axis)
-        return found
+                picked = picked.node("Gather", part, axis=axis)
+        return picked
 
     def reshape(self, *sides: int) -> Tensor:
         """The numbers in another shape, of which one side may be -1."""
@@ -156,11 +156,11 @@ class ModelGraph:
     ) -> list[Tensor]:
         """An operator with several outputs."""
         names = [self.value(each).name for each in inputs]
-        found = [self._fresh(op) for _ in range(count)]
+        outputs = [self._fresh(op) for _ in range(count)]
         self._nodes.append(
-            helper.make_node(op, names, found, name=found[0], domain=domain, **attributes)
+            helper.make_node(op, names, outputs, name=outputs[0], domain=domain, **attributes)
         )
-        return [Tensor(self, name) for name in found]
+        return [Tensor(self, name) for name in outputs]
 
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
         """The serialized model. Raises ValueError if it is invalid, or too large for a file."""
@@ -241,20 +241,20 @@ def _log_softplus(x: Tensor) -> Tensor:
 @operators.binned.register
 def _binned(x: Tensor, edges: Tensor) -> Tensor:
     count = edges.shape[0]
-    found = (x[:, None] >= edges[None, :]).astype(np.int64).sum(axis=1) if count else None
+    bins = (x[:, None] >= edges[None, :]).astype(np.int64).sum(axis=1) if count else None
     missing = x.node("IsNaN").astype(np.int64) * (count + 1)
-    return missing if found is None else found + missing
+    return missing if bins is None else bins + missing
 
 
 @layers.conv.register
 def _conv(x: Tensor, layer: Any, stride: int = 1) -> Tensor:
     """Padded to the same size; an odd row or column of padding goes to the end."""
     kernel = layer["w"].node("Transpose", perm=_KERNEL)
-    found = x.node("Transpose", perm=_FIRST).node(
+    channels = x.node("Transpose", perm=_FIRST).node(
         "Conv", kernel, strides=[stride, stride], auto_pad="SAME_UPPER"
     )
-    found = found.node("Transpose", perm=_LAST)
-    return found + layer["b"] if "b" in layer else found
+    channels = channels.node("Transpose", perm=_LAST)
+    return channels + layer["b"] if "b" in layer else channels
 
 
 @layers.pool_average.register

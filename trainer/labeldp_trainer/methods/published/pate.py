@@ -108,14 +108,14 @@ def chosen(
                 f"for {units:,} {unit}, on as many queries as there are classes ({classes:,}); "
                 "raise it, or use one_release"
             )
-    found = Sizes(teachers, queries, vote_noise(queries, classes, epsilon, delta))
-    if found.deviation > teachers:
+    sizes = Sizes(teachers, queries, vote_noise(queries, classes, epsilon, delta))
+    if sizes.deviation > teachers:
         raise ValueError(
             f"is too small: the noise on each count has a standard deviation of "
-            f"{found.deviation:,.3g}, but there are only {teachers:,} teachers; raise it, use "
+            f"{sizes.deviation:,.3g}, but there are only {teachers:,} teachers; raise it, use "
             "fewer queries, or use one_release"
         )
-    return found
+    return sizes
 
 
 # ``method: {kind: pate}``: noisy votes of teachers, and a student that learns from them alone.
@@ -140,8 +140,8 @@ class PateBuilder(MethodBuilder[Pate]):
         def fit(votes: Any, queries: Any, rows: PublicRows, points: Any) -> Params:
             voted = probabilities(votes / VOTE, sizes.deviation, sizes.teachers)
             head = default_head(self.loaded)
-            found = fitted_votes(rows, points, queries, voted, method.seed, head)
-            return linear_params(self.loaded, *found, None)
+            weights = fitted_votes(rows, points, queries, voted, method.seed, head)
+            return linear_params(self.loaded, *weights, None)
 
         if setting.stored is None:
             asked = query_rows(points, sizes.queries, method.seed)
@@ -260,10 +260,10 @@ def query_rows(
 
 def parts(units: int, teachers: int, seed: int) -> Int32[np.ndarray, " u"]:
     """[u] the teacher of each of u units, at random, evenly, without reading labels."""
-    found = np.empty(units, np.int32)
+    teacher = np.empty(units, np.int32)
     order = np.random.default_rng(seed).permutation(units)
-    found[order] = np.arange(units) % teachers
-    return found
+    teacher[order] = np.arange(units) % teachers
+    return teacher
 
 
 def votes(
@@ -280,11 +280,11 @@ def votes(
     """
     one_hot, order = np.eye(classes), np.argsort(teacher, kind="stable")
     bounds = np.searchsorted(teacher[order], np.arange(teacher.max() + 2))
-    found, queries = np.zeros((len(asked), classes), np.int64), np.arange(len(asked))
+    counts, queries = np.zeros((len(asked), classes), np.int64), np.arange(len(asked))
     for start, end in pairwise(bounds):
         rows = order[start:end]
-        found[queries, answers(points[rows], one_hot[labels[rows]], asked)] += 1
-    return found
+        counts[queries, answers(points[rows], one_hot[labels[rows]], asked)] += 1
+    return counts
 
 
 def answers(
@@ -338,8 +338,8 @@ def probabilities(
     """The probability of each class, given noisy counts of the votes of ``teachers`` teachers."""
     odds = counts * (LEAD * teachers / deviation**2)
     odds -= odds.max(axis=1, keepdims=True)
-    found = np.exp(odds)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    likelihoods = np.exp(odds)
+    return np.asarray(likelihoods / likelihoods.sum(axis=1, keepdims=True))
 
 
 def fitted_votes(
@@ -383,10 +383,10 @@ def propagated(
     graph = neighbours(principal_components(points, _COMPONENTS_STUDENT))
     start = np.zeros((len(points), voted.shape[1]))
     start[: len(voted)] = voted / np.sqrt(np.maximum(voted.sum(axis=0), 1))[None, :]
-    found = start.copy()
+    spread = start.copy()
     for _ in range(_ITERATIONS):
-        found = _KEPT * (graph @ found) + (1 - _KEPT) * start
-    return np.asarray(np.argmax(found, axis=1), np.int64)
+        spread = _KEPT * (graph @ spread) + (1 - _KEPT) * start
+    return np.asarray(np.argmax(spread, axis=1), np.int64)
 
 
 def neighbours(points: Float64[np.ndarray, "r d"]) -> csr_matrix:

@@ -1,18 +1,21 @@
 """The privacy statement of a run as JSON, as one line, and as paragraphs with headings."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeldp_verify.artifact import Artifact, largest_bias
-from labeldp_verify.claims import DECLARED_BY, Certificate, person_epsilon
 from labeldp_verify.printable import at_most, one_line, width
 
 from labeldp_trainer.config import Config, Privatized
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.randomize import epsilon_up, exact
+
+if TYPE_CHECKING:  # only private labels have an artifact
+    from labeldp_verify.artifact import Artifact
 
 FORMAT_VERSION = "1.0"
 ADJACENCY = "replacing the label of one row; features and the number of rows are public"
@@ -244,18 +247,6 @@ def _pieces(word: str, room: int) -> list[str]:
 # The promise of a run on labels that a certified randomizer made private.
 
 
-def _of_person(certificate: Certificate) -> str:
-    """The remark on what the artifact declares of a person's labels."""
-    person = person_epsilon(certificate)
-    if person is None:
-        return ""
-    return (
-        f"The artifact declares that a person has up to {person.labels:,} labels. All of them and "
-        f"the prior spend {person.in_words()}. labeldp randomize counts the labels of each person "
-        "by a public column; nothing here can prove it."
-    )
-
-
 def privatized_statement(
     config: Config,
     method: Privatized,
@@ -271,6 +262,10 @@ def privatized_statement(
     ``correction`` and ``debiased`` say what a loss or a closed form corrects, ``doubts`` why a
     private column may hold true labels.
     """
+    # Other methods, and code that reads run folders, do without.
+    from labeldp_verify.artifact import largest_bias  # noqa: PLC0415
+    from labeldp_verify.claims import DECLARED_BY, person_epsilon  # noqa: PLC0415
+
     used, whole = labels
     certificate, privacy = artifact.certificate, artifact.certificate.privacy
     here = method.private_column is None
@@ -292,11 +287,18 @@ def privatized_statement(
         f"{total} in total"
     )
     again = written(epsilon_up(exact(privacy.epsilon_label) * (most or 1)))
+    person, of_person = person_epsilon(certificate), ""
+    if person is not None:
+        of_person = (
+            f"The artifact declares that a person has up to {person.labels:,} labels. All of them "
+            f"and the prior spend {person.in_words()}. labeldp randomize counts the labels of each "
+            "person by a public column; nothing here can prove it."
+        )
     remarks = {
         "Training only post-processes the private labels. It spends nothing more, even if it is "
         "repeated on the same private labels.": True,
         cost_to_users(most or 1, used, whole): most is not None,
-        _of_person(certificate): person_epsilon(certificate) is not None,
+        of_person: person is not None,
         f"The artifact declares that one compile spent ε = {prior} on the prior. Every further "
         "compile on the same labels spends it again, and nothing here counts "
         "them.": privacy.epsilon_prior > 0,

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 340, "code lines": 56_000, "code lines of tests": 39_880, "one importer": 52}
+MOST = {"files": 340, "code lines": 56_050, "code lines of tests": 39_875, "one importer": 52}
 MOST_ENTERED = {
     "compile": 120,
     "verify": 60,

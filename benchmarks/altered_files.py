@@ -26,7 +26,8 @@ import onnx
 from labeldp_verify import check_bytes
 from labeldp_verify.claims import label as groups
 from labeldp_verify.claims import label as joint
-from labeldp_verify.claims import parse_certificate, sets
+from labeldp_verify.claims import parse_certificate
+from labeldp_verify.claims.label import SetsClaim
 from labeldp_verify.claims.whole_file import PROVED
 from labeldp_verify.forms import ClassSets, GroupColumn, GroupedWindows, Groups, TableRandomizer
 from labeldp_verify.forms.randomizers import Segment
@@ -213,7 +214,7 @@ class Alterations:
 class SetAlterations(Alterations):
     """The same of a file whose private labels are sets, or single labels."""
 
-    proved = (*PROVED, *sets.SetsClaim.proved)
+    proved = (*PROVED, *SetsClaim.proved)
 
     def integers(self):
         """Other probabilities, or other sets, with the claims of the honest ones."""

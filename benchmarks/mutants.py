@@ -33,7 +33,10 @@ TRAINER = "trainer/labeldp_trainer"
 ROOMS = {
     "kernel": (["verifier/labeldp_verify/kernel.py"], ["verifier/tests/kernel"]),
     "claims": (["verifier/labeldp_verify/claims"], ["verifier/tests", "tests/verify"]),
-    "rounding": (["labeldp_compile/rounding"], ["tests/randomizer", "tests/mechanisms"]),
+    "rounding": (
+        ["labeldp_compile/rounding"],
+        ["tests/randomizer", "tests/mechanisms", "tests/pipeline/test_optimal_unbiased.py"],
+    ),
     "sampler": (
         [f"{TRAINER}/discrete_gaussian", "labeldp_compile/prior/discrete_laplace.py"],
         ["trainer/tests/discrete_gaussian", "tests/prior/test_laplace_noise.py"],

@@ -16,8 +16,8 @@ own rows. The noise counts half, because groups differ in few ways (``prior/prio
 labels counts a sixth, because labels inside a cell are spread as in all rows.
 
 The split between the prior and the label is exact. ``auto`` minimises the expected loss, relative
-to the loss with the true prior and all of ε for the label. With ε₁ = s·ε for a histogram of B cells
-of neighbouring labels it is
+to the loss with the true prior and all of ε for the label. A histogram of B cells, each of labels
+that are next to one another, has ε₁ = s·ε. The loss is then
 
     slope·s + gain·(noise·r + coarse(B)),    r = √8·B / (n·s·ε),
 

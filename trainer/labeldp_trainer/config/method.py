@@ -100,8 +100,6 @@ class LabelDpPro(Central):
         yield useless, "smoothing and tolerance need denoiser: self_conv or alt_conv"
 
 
-# The part ``method`` of a config: how labels are protected.
-
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
 Correction = Literal["none", "forward", "backward"]
 

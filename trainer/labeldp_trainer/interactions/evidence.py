@@ -71,17 +71,6 @@ class Outputs:
         ]
 
 
-# From noisy linear statistics to the coefficients: group-wise prior variances by evidence.
-#
-# Statistics S = B·θ + noise of covariance N, one column an output; θ of a term is independent with
-# a variance that all its columns share. The variances are those of largest marginal likelihood, by
-# expectation and maximisation (MacKay 1992, Tipping 2001): first one for all terms of a kind, then
-# each for itself, drawn towards its kind's. All of it is post-processing of what was released.
-#
-# Where noise hides most of what is asked, these steps are too small to take a variance to 0. For
-# labels that may be looked at, a search over factors finds the likeliest one for each kind, and in
-# the end one for all terms, whose value 0 is the constant.
-
 _TOGETHER, _STEPS = 10, 26
 _PULL = 4.0  # columns by which a term is drawn to its kind
 _SPEED = 0.8

@@ -43,17 +43,6 @@ def probabilities_moved(
     return np.where(positive, change - mean[:, None], np.float32(0)).astype(np.float32)
 
 
-# The last fit of more than two classes: a softmax, where the answers were fitted by squares.
-#
-# Its scores are made of the few directions that the answers tell most about. They are combinations
-# of the terms' columns, so that the model stays a sum of effects. The penalty is found from the
-# known noise of the answers, as for one release (``linear/choice.py``). No label is needed.
-#
-# What the answers do not tell, the fit by squares says. It may predict numbers below 0, with which
-# no label agrees, so the probabilities nearest to its predictions take their place there. The
-# softmax is fitted to either, whichever has the smaller estimated loss: where noise is large, to
-# probabilities.
-
 _MOST = 128  # directions; what the others tell is hidden by noise
 _ROUNDING = 1e-6  # of sums in float32, relative to the mean of the diagonal
 

@@ -37,13 +37,6 @@ def stable_root(matrix: Float64[np.ndarray, "d d"]) -> Float64[np.ndarray, "d d"
     return np.asarray(np.linalg.qr(scaled.T)[1].T)
 
 
-# Sums over rows, and the signal in them by empirical Bayes.
-#
-# S = H·θ + noise. θ has independent priors of variance c·spectrum^p times the scale of a column of
-# S; c and p of each group of columns, and the share of labels that no column explains, maximise the
-# marginal likelihood of S, times priors of p and the share. All of this is post-processing of S and
-# of features.
-
 _SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
 _MOST_STEPS = 30
 _LARGEST_POWER, _RANGE = 4.0, 12.0

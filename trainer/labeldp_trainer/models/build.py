@@ -32,8 +32,6 @@ from labeldp_trainer.operators import (
     softplus_of_log,
 )
 
-if TYPE_CHECKING:  # the name imports JAX
-    from jaxtyping import PRNGKeyArray
 if TYPE_CHECKING:  # these names import JAX
     from jaxtyping import Array, PRNGKeyArray, PyTree
 

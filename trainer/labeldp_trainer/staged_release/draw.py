@@ -99,10 +99,6 @@ class ResidualSizes:
         return min(self.edges[1:].tolist(), key=error)
 
 
-# Answers with noise: the only place where a staged release looks at labels.
-#
-# An answer that is stored already is given again, and nothing is drawn.
-
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
 # Labels beyond this skewness have this share of their residuals clipped, for clipping moves their
 # mean. Noise hides the ends of a histogram, so that labels seem less skewed than they are.

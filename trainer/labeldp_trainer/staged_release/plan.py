@@ -66,11 +66,6 @@ def _label_edges(low: float, high: float) -> Float64[np.ndarray, " b"]:
     return np.unique(np.concatenate([equal, cuts[(cuts > low) & (cuts < high)]]))
 
 
-# How the budget is divided among the parts of a release: from public facts alone.
-#
-# The shares are those of Σ Δ²/σ², in which Gaussian noise composes without loss. They were fixed on
-# tables that no table of results uses (docs/measured/tables.md).
-
 Kind = Literal["labels", "sums", "sizes"]
 KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
     True: (

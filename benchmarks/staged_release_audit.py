@@ -31,7 +31,7 @@ from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.questions import RowWeights
-from labeldp_trainer.interactions.stages import Learner, LearningTask
+from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.plan import KINDS
@@ -64,7 +64,13 @@ class Case:
         """A source of answers about one of the two columns of labels."""
         labels = self.pair[table]
         return Draws(
-            release, self.codes, self.rows, lambda: labels, lambda grown: None, add_noise=add_noise
+            release,
+            self.codes,
+            self.rows,
+            None,
+            lambda: labels,
+            lambda grown: None,
+            add_noise=add_noise,
         )
 
 
@@ -290,16 +296,18 @@ class Recorded:
         """Asked of numbers between stages."""
         return self._ask("residuals", offset)
 
+    def curve(self, offset, spread):
+        """Asked of numbers in the end."""
+        return self._ask("curve", offset, spread)
+
     def _ask(self, name, *asked):
         self.questions.append((name, asked))
         return getattr(self.draws, name)(*asked)
 
 
 def _learn(case: Case, source) -> None:
-    facts = case.release.facts
-    task = LearningTask(facts.label_range, 1 if facts.classes is None else len(facts.classes))
     columns = list(case.release.columns)
-    Learner(columns, case.codes, task, source, 1, shares=case.rows.shares).learn()
+    Learner(columns, case.codes, source, 1, shares=case.rows.shares).learn()
 
 
 def proved(one: np.ndarray, other: np.ndarray) -> float:

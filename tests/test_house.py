@@ -4,13 +4,13 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 340, "code lines": 56_050, "code lines of tests": 39_800, "one importer": 51}
+MOST = {"files": 341, "code lines": 56_360, "code lines of tests": 39_970, "one importer": 51}
 MOST_ENTERED = {
     "compile": 109,
     "verify": 59,
     "randomize": 85,
     "check": 61,
-    "staged training": 110,
+    "staged training": 111,
 }
 
 

@@ -120,8 +120,10 @@ def _outputs(
 # covered.
 
 
-def constant_metrics(loss: Loss, targets: Real[np.ndarray, " n"]) -> dict[str, float]:
-    """Every metric of the loss, each at the constant that is best for it.
+def constant_metrics(
+    loss: Loss, targets: Real[np.ndarray, " n"], exposure: Real[np.ndarray, " n"] | None = None
+) -> dict[str, float]:
+    """Every metric of the loss, each at the constant that is best for it, times exposure.
 
     Classes: the largest class's share and the entropy of the shares; of two, an AUC of 1/2.
     Numbers: the variance, the mean distance from the median, and the loss at the mean (squared,
@@ -133,13 +135,17 @@ def constant_metrics(loss: Loss, targets: Real[np.ndarray, " n"]) -> dict[str, f
         best = {"loss": float(-(seen * np.log(seen)).sum()), "accuracy": float(shares.max())}
         return best | ({"auc": 0.5} if len(seen) == len(shares) == TWO else {})
     y = targets.astype(np.float64)
+    e = np.ones(len(y)) if exposure is None else exposure.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        mse, mae = float(y.var()), float(np.abs(y - np.median(y)).mean())
-        mean = max(float(y.mean()), POISSON_FLOOR)
+        mse = float(np.square(y - e * ((e @ y) / (e @ e))).mean())
+        order = np.argsort(y / e, kind="stable")
+        middle = order[np.searchsorted(np.cumsum(e[order]), e.sum() / 2)]
+        mae = float(np.abs(y - e * (y / e)[middle]).mean())
+        mean = np.maximum(e * (y.sum() / e.sum()), POISSON_FLOOR)
         best = {
             "squared": 0.5 * mse,
             "absolute": mae,
-            "poisson": mean - float(y.mean()) * float(np.log(mean)),
+            "poisson": float((mean - y * np.log(mean)).mean()),
         }
     return {"loss": best[loss.name], "mse": mse, "mae": mae}
 

@@ -71,6 +71,12 @@ def softplus_of_log(x: Float[Any, "*shape"], floor: float) -> Float[Any, "*shape
 
 
 @dispatched
+def log(x: Float[Any, "*shape"]) -> Float[Any, "*shape"]:
+    """The natural logarithm."""
+    return namespace(x).log(x)
+
+
+@dispatched
 def log_softplus(x: Float[Any, "*shape"]) -> Float[Any, "*shape"]:
     """ln ln(1 + e^x); below LEAST_SOFTPLUS as there."""
     xp = namespace(x)

@@ -11,7 +11,7 @@ from labeldp_trainer import parse_config, train
 from labeldp_trainer.discrete_gaussian import noise as discrete_gaussian
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.effects import FILE, effects_of, read_effects
-from labeldp_trainer.interactions.stages import Learner, LearningTask
+from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes.explained import BAND, open_explained
 from labeldp_trainer.staged_release.draw import Draws
@@ -235,12 +235,12 @@ class Seeded:
             release,
             self.codes,
             rows,
+            None,
             lambda: labels,
             lambda grown: None,
             add_noise=self.noise,
         )
-        task = LearningTask(ends, len(classes or "1"))
-        return Learner(self.columns, self.codes, task, draws, 2).learn()
+        return Learner(self.columns, self.codes, draws, 2).learn()
 
     def means(self, term):
         """The true effect in each cell; NaN in empty ones."""

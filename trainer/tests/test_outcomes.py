@@ -49,13 +49,14 @@ def runs(*arguments):
     return json.loads(labeldp("runs", *arguments, "--json"))["runs"]
 
 
-def test_the_best_constants_are_the_best():
+@pytest.mark.parametrize("exposure", [None, np.array([1, 2, 0.5, 1, 4], np.float32)])
+def test_the_best_constants_are_the_best(exposure):
     y = np.array([0, 0, 1, 3, 10], np.float32)
     for name in ("squared", "absolute", "poisson"):
         loss = Loss(name, Task())
-        found = constant_metrics(loss, y)
+        found = constant_metrics(loss, y, exposure)
         for value in np.linspace(0.05, 12, 200):
-            f = np.float32(value)
+            f = np.float32(value) * (np.ones(5, np.float32) if exposure is None else exposure)
             losses = {"squared": 0.5 * (f - y) ** 2, "absolute": abs(f - y)}
             losses["poisson"] = f - y * np.log(f)
             assert found["loss"] <= losses[name].mean() + 1e-6

@@ -157,6 +157,11 @@ class TableData(_Data, TextData):
     dates: tuple[StrictStr, ...] = Field(
         (), description="columns of dates or timestamps: each becomes six numeric features"
     )
+    exposure: StrictStr | None = Field(
+        None,
+        description="public column of a table of counts: for how long, or of how many, a row "
+        "counts; labels are expected to be proportional to it",
+    )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -176,6 +181,8 @@ class TableData(_Data, TextData):
         yield not columns, "has no features; list columns under numeric, categorical or dates"
         yield len(set(columns)) < len(columns), "a feature column is listed twice"
         yield self.label in self.columns, f"the label {self.label!r} is also a feature"
+        other = self.exposure in (self.label, *self.columns)
+        yield other, f"exposure: {self.exposure!r} is also the label or a feature; copy the column"
 
 
 class NpzData(_Data):
@@ -214,5 +221,5 @@ DataConfig = Annotated[TableData | NpzData | IdxData, Field(discriminator="kind"
 def features_of(data: DataConfig) -> tuple[str, ...]:
     """The public columns or array. None for idx files, where features have their own file."""
     if isinstance(data, TableData):
-        return data.columns
+        return data.columns if data.exposure is None else (*data.columns, data.exposure)
     return (data.features,) if isinstance(data, NpzData) else ()

@@ -192,7 +192,8 @@ class Config(Strict):
     @model_validator(mode="before")
     @classmethod
     def _default_method(cls, data: object) -> object:
-        """A table takes the staged release, classes cross-entropy, and numbers the squared loss."""
+        """A table takes the staged release, classes cross-entropy, and numbers the squared loss;
+        with exposure they are counts."""
         if not isinstance(data, dict) or not isinstance(data.get("data"), dict):
             return data
         method, given = data.get("method"), data["data"]
@@ -201,7 +202,8 @@ class Config(Strict):
         if given.get("kind") == "table" and "epsilon" in method and "kind" not in method:
             method = {"kind": STAGED, **method}
         if method.get("kind") == STAGED and "loss" not in data:
-            loss = "squared" if given.get("classes") is None else "cross_entropy"
+            numbers = "squared" if given.get("exposure") is None else "poisson"
+            loss = numbers if given.get("classes") is None else "cross_entropy"
             data = {**data, "loss": loss}
         return {**data, "method": method}
 

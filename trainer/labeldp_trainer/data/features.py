@@ -38,7 +38,8 @@ from labeldp_trainer.errors import DataError
 
 # The data that training sees: feature arrays, and label columns in their original types.
 
-Features = Any  # a pytree of arrays [n, …]: {"numeric", "categorical"} of a table, or images
+# A pytree of arrays [n, …]: {"numeric", "categorical"} of a table, and its "exposure"; or images.
+Features = Any
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,12 @@ class CategoricalColumn(_Column):
     vocabulary: list[str]
 
 
+class ExposureColumn(_Column):
+    """The mean to divide by."""
+
+    mean: float = Field(gt=0)
+
+
 class TableEncoder(_Stated):
     """Turns table columns into arrays, with statistics of the training features.
 
@@ -197,6 +204,7 @@ class TableEncoder(_Stated):
         categorical: the categorical columns.
         dates: the columns of dates.
         takes_missing_numbers: whether missing numbers and dates become NaN; otherwise an error.
+        exposure: its column.
     """
 
     kind: Literal["table"] = "table"
@@ -204,6 +212,7 @@ class TableEncoder(_Stated):
     categorical: list[CategoricalColumn]
     dates: list[str]
     takes_missing_numbers: bool
+    exposure: ExposureColumn | None = None
 
     @property
     def numeric_columns(self) -> list[NumericColumn]:
@@ -263,11 +272,15 @@ class TableEncoder(_Stated):
                 )
                 raise DataError(reason) from None
             categorical.append(CategoricalColumn(name=name, vocabulary=known))
+        exposure = None
+        if (of := config.exposure) is not None:
+            exposure = ExposureColumn(name=of, mean=float(_exposure(train, of).mean()))
         return cls(
             numeric=numeric,
             categorical=categorical,
             dates=list(dates),
             takes_missing_numbers=takes_missing_numbers,
+            exposure=exposure,
         )
 
     def part(self, found: TableColumns) -> DataPart:
@@ -289,6 +302,9 @@ class TableEncoder(_Stated):
                     f"feature {column.name!r} that is too far from those of training for float32"
                 )
         features = {"numeric": numbers, "categorical": codes}
+        if self.exposure is not None:
+            exposure = _exposure(found, self.exposure.name) / self.exposure.mean
+            features["exposure"] = exposure.astype(np.float32)
         return DataPart(features, found.rows, found.others, found.source, found.files)
 
 
@@ -319,6 +335,20 @@ def _numbers(
             f"feature {names[j]!r}; {remedy}, or list the column under categorical"
         )
     return numbers
+
+
+def _exposure(found: TableColumns, name: str) -> NDArray[np.float64]:
+    """[n] positive numbers that float32 can hold. Raises DataError."""
+    exposure = found.exposure
+    assert exposure is not None
+    largest = float(np.finfo(np.float32).max)
+    gaps = np.count_nonzero(~((exposure > 1 / largest) & (exposure < largest)))
+    if gaps:
+        raise DataError(
+            f"{found.source}: {gaps:,} of {found.rows:,} rows have no positive number in the "
+            f"column of exposure {name!r}; drop these rows"
+        )
+    return exposure
 
 
 def _no_dates(found: TableColumns, name: str, count: int) -> DataError:

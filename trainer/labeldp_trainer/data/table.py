@@ -143,6 +143,7 @@ class TableColumns:
         numbers: [n, numeric features], those of dates last. NaN for a missing number or date;
             infinite for text that is none.
         texts: [n] for each categorical feature, null for missing text.
+        exposure: [n] if the config names one, with NaN and infinite as in ``numbers``.
         others: [n] labels and ids by name, as Arrow arrays or ``Cells``.
         files: that were read, with the metadata of Parquet schemas.
     """
@@ -153,6 +154,7 @@ class TableColumns:
     texts: tuple[pa.Array, ...]
     others: Mapping[str, pa.Array | Cells]
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
+    exposure: Floats | None = None
 
 
 def read_table(
@@ -179,6 +181,7 @@ def read_table(
         tuple(map(pa.concat_arrays, zip(*(batch.texts for batch in found), strict=True))),
         {name: _whole(path, name, [batch.others[name] for batch in found]) for name in others},
         tuple(dict(file for batch in found for file in batch.files).items()),
+        None if config.exposure is None else np.concatenate([b.exposure for b in found]),
     )
 
 
@@ -205,11 +208,12 @@ def table_batches(
     batches. ``most`` limits how many rows are read. Raises DataError.
     """
     is_text = require_format(path).is_text
-    names = list(dict.fromkeys((*config.columns, *others)))
+    exposure = () if config.exposure is None else (config.exposure,)
+    names = list(dict.fromkeys((*config.columns, *exposure, *others)))
     labels = {*others[:1], config.label}
     form, numbers = form or config.form, set[str]()
     if is_text and form.decimal == ",":
-        numbers = {*config.numeric, *(labels if config.classes is None else ())}
+        numbers = {*config.numeric, *exposure, *(labels if config.classes is None else ())}
     for batch in read_columns(path, names, form, labels, every=every):
         part = batch if most is None else batch.slice(0, most)
         kept = with_decimal_points(part, numbers) if numbers else part
@@ -237,7 +241,10 @@ def _columns(
     texts = tuple(_texts(column(name), name, path) for name in config.categorical)
     files = ((path, None if is_text else batch.schema.metadata),)
     taken = {name: column(name) for name in others}
-    return TableColumns(str(path), len(batch), numbers, texts, taken, files)
+    exposure = None
+    if (of := config.exposure) is not None:
+        exposure = feature_numbers(column(of), of, path)
+    return TableColumns(str(path), len(batch), numbers, texts, taken, files, exposure)
 
 
 def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:

@@ -61,11 +61,11 @@ class Working:
 
     Attributes:
         slope: [n] of the mean label in the predictor.
-        response: [n] what labels are at a predictor of 0, on the tangent.
+        response: [n] what labels are at a predictor of 0, on the tangent; None if they are 0.
     """
 
     slope: Float32[np.ndarray, " n"]
-    response: Float32[np.ndarray, " n"]
+    response: Float32[np.ndarray, " n"] | None
 
 
 @dataclass
@@ -124,12 +124,14 @@ class Answers:
     Attributes:
         terms: of the table; which are chosen does not matter.
         shares: [n] that multiply the rows, or None.
+        exposure: as in ``Source``.
         visible: as in ``Source``.
         found: the answers.
     """
 
     terms: Terms
     shares: Float32[np.ndarray, " n"] | None
+    exposure: Float32[np.ndarray, " n"] | None
     visible: bool
     found: list[Answer] = field(default_factory=list)
 
@@ -146,7 +148,8 @@ class Answers:
         if len(kept.rows):
             answer.kept = kept.rows
         if answered.offset is not None:
-            answer.offsets = answered.offset.over(self.terms).astype(np.float32)
+            offsets = answered.offset.over(self.terms, self.exposure)
+            answer.offsets = offsets.astype(np.float32)
         self.found.append(answer)
 
     def sums(
@@ -202,7 +205,7 @@ class Answers:
                 own, end = slice(end, end + answer.question.size), end + answer.question.size
                 if own.start >= known and answer.offsets is not None:
                     new.offset[own] += everything[:, own].T @ answer.offsets[at]
-            if working is not None:
+            if working is not None and working.response is not None:
                 new.offset[known:] -= everything[:, known:].T @ working.response[at]
 
     def statistic(self) -> Float64[np.ndarray, "m k"]:

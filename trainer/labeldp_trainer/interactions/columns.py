@@ -18,7 +18,8 @@ VALUE_BITS = 10
 MOST_VALUE = 1 << 20
 _BINS = 24  # of a column of numbers
 _MOST_CATEGORIES, _LEAST_ROWS = 64, 10
-_MAIN_NUMBERS, _IN_PAIRS_NUMBERS, _IN_PAIRS_CATEGORIES = 12, 5, 23
+_MAIN_NUMBERS, _IN_PAIRS_NUMBERS, _IN_PAIRS_CATEGORIES = 24, 5, 23
+_IN_MAINS = 12
 _RANGE = 0.5  # of the kernel, in quantiles
 _LINEAR = 2.0  # weight of the part that is smooth over the whole range
 _NOTHING = 1e-6  # of the largest eigenvalue
@@ -33,7 +34,7 @@ class BinnedColumn:
             e + 1 missing numbers. None for categories.
         bins: [codes] the bin of each code of a categorical column. None for numbers.
         values: [bins, r] of the basis functions, in steps of 2^−VALUE_BITS, strongest first.
-        in_pairs: how many of them take part in interactions.
+        in_pairs: how many of them take part in interactions, at first.
     """
 
     edges: Float32[np.ndarray, " e"] | None
@@ -45,6 +46,11 @@ class BinnedColumn:
     def rank(self) -> int:
         """How many basis functions there are; 0 for a constant column."""
         return int(self.values.shape[1])
+
+    @property
+    def in_mains(self) -> int:
+        """How many of them take part in a main effect, at first."""
+        return self.rank if self.bins is not None else min(self.rank, _IN_MAINS)
 
     def codes(
         self, entries: Float32[np.ndarray, " n"] | Int32[np.ndarray, " n"]
@@ -72,7 +78,8 @@ def learn_columns(features: Features, vocabularies: tuple[int, ...]) -> list[Bin
 
 
 def _numbers(entries: Float32[np.ndarray, " n"]) -> BinnedColumn:
-    edges = _edges(entries[~np.isnan(entries)])
+    there = entries[~np.isnan(entries)]
+    edges = _edges(there)
     count = len(edges) + 1
     codes = BinnedColumn(edges, None, np.zeros((0, 0), np.int32), 0).codes(entries)
     at = np.linspace(0, 1, count)
@@ -82,7 +89,9 @@ def _numbers(entries: Float32[np.ndarray, " n"]) -> BinnedColumn:
     kernel[:count, :count] = np.exp(-apart / _RANGE) + smooth
     kernel[count, count] = 1.0
     values = _eigenfunctions(kernel, np.bincount(codes, minlength=count + 1), _MAIN_NUMBERS)
-    return BinnedColumn(edges, None, values, min(values.shape[1], _IN_PAIRS_NUMBERS))
+    whole = count <= _BINS and bool((there == np.rint(there)).all())
+    in_pairs = _IN_PAIRS_CATEGORIES if whole else _IN_PAIRS_NUMBERS
+    return BinnedColumn(edges, None, values, min(values.shape[1], in_pairs))
 
 
 def _edges(there: Float32[np.ndarray, " n"]) -> Float32[np.ndarray, " e"]:

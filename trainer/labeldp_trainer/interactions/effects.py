@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.evidence import OutputLevel
+from labeldp_trainer.interactions.questions import MeanCurve
 from labeldp_trainer.interactions.stages import Fit
-from labeldp_trainer.interactions.terms import Term, Terms
+from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.release import Whole, arrays_of_archive
 from labeldp_trainer.one_release.rows import ReleaseText
 
 MOST_MAINS, MOST_PAIRS = 12, 6
 """The strongest ones, whose effects are kept."""
 MOST_OUTPUTS = 3  # of an effect
+_ROWS_OF_CURVE = 2000  # from which effects on the labels' own scale are computed
 _Covariance = Callable[[slice], Float64[np.ndarray, "t t"]]
 
 
@@ -64,7 +66,7 @@ class Effect:
         rows: [bins …] shares of the training rows.
     """
 
-    term: Term
+    term: tuple[int, ...]
     outputs: tuple[int, ...]
     mean: Float32[np.ndarray, "... o"]
     deviation: Float32[np.ndarray, "... o"]
@@ -88,7 +90,7 @@ class Effects:
 
     rows: int
     outputs: int
-    terms: tuple[Term, ...]
+    terms: tuple[tuple[int, ...], ...]
     importance: Float32[np.ndarray, " t"]
     error: Float32[np.ndarray, " t"]
     axes: dict[int, Axis]
@@ -106,18 +108,22 @@ def effects_of(fit: Fit) -> Effects:
         squares[number] = np.einsum("wk,wk->k", mean, gram @ mean)
         for shares, covariance in posteriors:
             errors[number] += shares * (gram * covariance(part)).sum()
-    squares, errors = np.maximum(squares, 0), np.maximum(errors, 0)
+    own_scale = _OwnScale.of(fit)
+    slope = 1.0 if own_scale is None else own_scale.slope
+    squares, errors = np.maximum(squares, 0) * slope**2, np.maximum(errors, 0) * slope**2
     order = np.argsort(-squares.mean(axis=1), kind="stable").tolist()
     chosen = [
         number
         for size, most in ((1, MOST_MAINS), (2, MOST_PAIRS))
-        for number in [i for i in order if len(terms.chosen[i]) == size][:most]
+        for number in [i for i in order if terms.chosen[i].size == size][:most]
     ]
-    shown = tuple(_effect(fit, number, parts[number], squares, posteriors) for number in chosen)
+    shown = tuple(
+        _effect(fit, number, parts[number], squares, posteriors, own_scale) for number in chosen
+    )
     return Effects(
         rows=len(terms.codes),
         outputs=outputs,
-        terms=terms.chosen,
+        terms=tuple(term.columns for term in terms.chosen),
         importance=np.sqrt(squares.mean(axis=1)).astype(np.float32),
         error=np.sqrt(errors.mean(axis=1)).astype(np.float32),
         axes={c: _axis(terms.columns[c]) for effect in shown for c in effect.term},
@@ -147,13 +153,14 @@ def _effect(
     part: slice,
     squares: Float64[np.ndarray, "t k"],
     posteriors: list[tuple[Float64[np.ndarray, " k"], _Covariance]],
+    own_scale: _OwnScale | None,
 ) -> Effect:
     """The effect of a term in each of its bins."""
-    terms, term = fit.terms, fit.terms.chosen[number]
-    shape = [len(terms.columns[c].values) for c in term]
+    terms, term = fit.terms, fit.terms.chosen[number].columns
+    shape = terms.shape(term)
     cells = np.zeros((int(np.prod(shape)), len(terms.columns)), np.int32)
     cells[:, term] = np.indices(shape).reshape(len(term), -1).T
-    z = Terms(terms.columns, cells, (term,)).rows(slice(None))[:, 1:]
+    z = Terms(terms.columns, cells, (terms.chosen[number],)).rows(slice(None))[:, 1:]
     z = (z - fit.moments.mean[part]) * fit.moments.scale[part]
     outputs = _outputs(squares[number])
     variances = np.zeros((len(cells), len(outputs)))
@@ -164,13 +171,65 @@ def _effect(
     deviation = np.sqrt(np.maximum(variances, 0))
     flat = np.ravel_multi_index(tuple(terms.codes[:, c] for c in term), shape)
     rows = np.bincount(flat, minlength=len(cells)) / len(flat)
+    mean = z @ fit.found.mean[part][:, outputs]
+    if own_scale is not None:
+        mean, deviation = own_scale.effect(mean, deviation, flat, rows)
     return Effect(
         term,
         outputs,
-        (z @ fit.found.mean[part][:, outputs]).reshape(*shape, -1).astype(np.float32),
+        mean.reshape(*shape, -1).astype(np.float32),
         deviation.reshape(*shape, -1).astype(np.float32),
         rows.reshape(shape).astype(np.float32),
     )
+
+
+@dataclass(frozen=True)
+class _OwnScale:
+    """Predictions of some rows on another scale, and the way to mean labels.
+
+    Attributes:
+        predicted: [s] of rows at regular distances.
+        curve: to the labels' own scale.
+        step: between these rows.
+    """
+
+    predicted: Float64[np.ndarray, " s"]
+    curve: MeanCurve
+    step: int
+
+    @classmethod
+    def of(cls, fit: Fit) -> _OwnScale | None:
+        """None if a fit is on the labels' own scale."""
+        if fit.curve is None:
+            return None
+        weights, base = fit.raw()
+        step = -(-len(fit.terms.codes) // _ROWS_OF_CURVE)
+        rows = fit.terms.of_rows(slice(None, None, step))
+        return cls(rows.weighted(weights[:, 0]) + base[0], fit.curve, step)
+
+    @property
+    def slope(self) -> float:
+        """Of the curve, at a typical row."""
+        points, means = self.curve.points, self.curve.means
+        slopes = np.diff(means) / np.maximum(np.diff(points), 1e-300)
+        at = np.clip(np.searchsorted(points, self.predicted) - 1, 0, len(slopes) - 1)
+        return float(np.sqrt(np.mean(slopes[at] ** 2)))
+
+    def effect(
+        self,
+        mean: Float64[np.ndarray, "c 1"],
+        deviation: Float64[np.ndarray, "c 1"],
+        cells: Int32[np.ndarray, " n"],
+        shares: Float64[np.ndarray, " c"],
+    ) -> tuple[Float64[np.ndarray, "c 1"], Float64[np.ndarray, "c 1"]]:
+        """Mean labels of all rows if they were in a cell, less their mean; and the deviations."""
+        others = self.predicted - mean[cells[:: self.step], 0]
+
+        def labels(effect: Float64[np.ndarray, "c 1"]) -> Float64[np.ndarray, "c 1"]:
+            return self.curve.over(others[None, :] + effect).mean(axis=1, keepdims=True)
+
+        own, up, down = labels(mean), labels(mean + deviation), labels(mean - deviation)
+        return own - shares @ own, (up - down) / 2
 
 
 def _outputs(squares: Float64[np.ndarray, " k"]) -> tuple[int, ...]:

@@ -182,19 +182,19 @@ class Guess:
 
     Attributes:
         mains, interactions: shares of the variance of labels.
-        new: shares of what is left, for the new terms of the second and the third stage.
+        new: shares of what is left, for the new terms of the second stage and of later ones.
         powers: of what is not known, by stage: with 1, what is asked minimises the expected error;
             with less, more is asked of what is expected to be small.
     """
 
     mains: float
     interactions: float
-    new: tuple[float, float]
-    powers: tuple[float, float, float]
+    new: tuple[float, ...]
+    powers: tuple[float, ...]
 
 
-BROAD = Guess(0.6, 0.3, (0.2, 0.1), (0.4, 0.8, 1.0))
-MAINLY_MAINS = Guess(0.85, 0.05, (0.03, 0.02), (1.0, 1.0, 1.0))
+BROAD = Guess(0.6, 0.3, (0.2, 0.1, 0.05), (0.4, 0.7, 0.9, 1.0))
+MAINLY_MAINS = Guess(0.85, 0.05, (0.03, 0.02, 0.01), (1.0, 1.0, 1.0, 1.0))
 """For noise that hides most interactions, as that of classes does, which are not centred."""
 
 
@@ -216,13 +216,17 @@ class Offset:
     base: float
     ends: tuple[float, float]
 
-    def over(self, table: Terms) -> Float64[np.ndarray, " n"]:
+    def over(
+        self, table: Terms, exposure: Float32[np.ndarray, " n"] | None = None
+    ) -> Float64[np.ndarray, " n"]:
         """The predictions for all rows of a table, whichever of its terms are chosen.
 
-        They are the same on every processor.
+        They are the same on every processor. Without terms, exposure does not matter: it is the
+        middle of the labels.
         """
         total = table.of(self.terms).weighted(self.weights.astype(np.float64))
-        return np.clip(self.base + self.unit * total, *self.ends)
+        found = np.clip(self.base + self.unit * total, *self.ends)
+        return found if exposure is None or not self.terms else found * exposure
 
 
 @dataclass(frozen=True)
@@ -266,11 +270,13 @@ class FirstGuess:
         base: [K] a prediction without features.
         variance: of true labels, which features may explain; a mean over outputs.
         clip: half the range in which nearly all labels lie.
+        ends: of numbers, on the scale on which they are learned; None of classes.
     """
 
     base: Float64[np.ndarray, " k"]
     variance: float
     clip: float
+    ends: tuple[float, float] | None = None
 
     @classmethod
     def of_classes(cls, shares: Float64[np.ndarray, " k"]) -> FirstGuess:
@@ -296,6 +302,23 @@ class Residuals:
     shared: float = 0.0
 
 
+@dataclass(frozen=True)
+class MeanCurve:
+    """The mean label of a prediction on another scale: straight between points.
+
+    Attributes:
+        points: [g] ascending predictions.
+        means: [g] of labels.
+    """
+
+    points: Float64[np.ndarray, " g"]
+    means: Float64[np.ndarray, " g"]
+
+    def over(self, predicted: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+        """The mean labels."""
+        return np.interp(predicted, self.points, self.means)
+
+
 KeepRows = Callable[[slice, Float64[np.ndarray, "b m"]], None]
 """Called with some integer rows of a question."""
 
@@ -308,13 +331,17 @@ class Source(Protocol):
         visible: whether labels may be looked at: sums have no noise of their own, and rows that no
             bin tells apart follow one another.
         most_sums: for each output, of a question.
+        refined: main effects, and pairs, that get more functions after a stage.
         guess: what is asked is decided with.
+        exposure: [n] that multiplies what is predicted of a row, of mean 1; or None.
     """
 
     extra: float
     visible: bool
     most_sums: int
+    refined: int
     guess: Guess
+    exposure: Float32[np.ndarray, " n"] | None
 
     def labels(self) -> FirstGuess:
         """Where labels lie."""
@@ -333,4 +360,9 @@ class Source(Protocol):
 
     def residuals(self, offset: Offset) -> Residuals:
         """The sizes of residuals of numbers."""
+        ...
+
+    def curve(self, offset: Offset, spread: float) -> MeanCurve | None:
+        """From final predictions of numbers, whose residuals have this variance, to mean labels;
+        None if predictions are mean labels."""
         ...

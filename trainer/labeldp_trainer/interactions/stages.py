@@ -23,45 +23,36 @@ from labeldp_trainer.interactions.evidence import (
     Uncertainty,
     by_column,
     coefficients,
+    likeliest_factors,
     variances_by_evidence,
 )
 from labeldp_trainer.interactions.questions import (
     DesignMoments,
+    FirstGuess,
     Guess,
     LabelQuestion,
+    MeanCurve,
     Offset,
     Source,
     design_moments,
     row_weights,
 )
-from labeldp_trainer.interactions.terms import MOST_COLUMNS, MOST_WEIGHT, Term, Terms
+from labeldp_trainer.interactions.terms import MOST_WEIGHT, Term, Terms
 from labeldp_trainer.interactions.variances import (
     expected_variances,
     together,
     variances_by_heredity,
 )
 
-STAGES = 3
+STAGES = 4
 _QUANTILE = 0.5  # of the lengths of rows: shorter ones are not made longer
+_MOST_COLUMNS = 2600  # of a design
 _TOP = 12  # columns that may be in pairs
 _STRONGEST_PAIRS, _STRONGEST_COLUMNS = 5, 6  # that triples are made of
-_LEAST_MAIN, _LEAST_OTHER = 1e-6, (3e-4, 5e-4)  # of all variance, for a term to stay
+_LEAST_MAIN, _LEAST_OTHER = 1e-6, (3e-4, 5e-4, 5e-4)  # of all variance, for a term to stay
 _CONSTANT = 10.0  # prior variance of the constant, in variances of labels
 _FURTHEST_STEP, _FURTHEST_ODDS = 2.0, 8.0  # of log-odds
 _LEAST_SPREAD = {True: 0.1, False: 0.01}  # of the variance of classes, and of numbers
-
-
-@dataclass(frozen=True)
-class LearningTask:
-    """The kind of label: numbers within ends, or a number of classes."""
-
-    ends: tuple[float, float] | None
-    classes: int
-
-    @property
-    def logistic(self) -> bool:
-        """Whether the logarithm of the odds of the second of two classes is learned."""
-        return self.ends is None and self.classes == 2
 
 
 @dataclass(frozen=True)
@@ -77,6 +68,7 @@ class Fit:
         spread: variance that the model does not explain.
         uncertainty: mean variance of a prediction.
         answers: that all of it follows from.
+        curve: from predictions to mean labels; None if they are the same.
     """
 
     terms: Terms
@@ -87,6 +79,7 @@ class Fit:
     spread: float
     uncertainty: float
     answers: Answers
+    curve: MeanCurve | None = None
 
     def raw(self) -> tuple[Float64[np.ndarray, "w k"], Float64[np.ndarray, " k"]]:
         """Coefficients of the integer columns, and what comes to the base."""
@@ -129,6 +122,10 @@ class _Model:
                 evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
             chosen = self.terms.chosen
             variances = variances_by_heredity(evidence, chosen, term_of, self.prior, constant)
+            # noise alone looks like effects, too: all of them together, or none
+            alike = np.zeros(len(variances), np.int64)
+            factors, probability = likeliest_factors(evidence, term_of, variances, alike, constant)
+            variances = variances * factors
         else:
             variances, probability = variances_by_evidence(
                 evidence, term_of, self.prior, self.kinds, constant, searched=searched
@@ -214,7 +211,6 @@ class Learner:
     Attributes:
         columns: of the table.
         codes: [n, columns] bins.
-        task: what is learned.
         source: of answers.
         order: most columns in a term.
         shares: [n] that multiply rows, or None.
@@ -223,7 +219,6 @@ class Learner:
 
     columns: Sequence[BinnedColumn]
     codes: Int32[np.ndarray, "n c"]
-    task: LearningTask
     source: Source
     order: int = 3
     shares: Float32[np.ndarray, " n"] | None = None
@@ -233,25 +228,30 @@ class Learner:
         """All stages."""
         labels = self.source.labels()
         base, left = labels.base, _Left(labels.variance, labels.clip)
-        answers = Answers(Terms(self.columns, self.codes, ()), self.shares, self.source.visible)
-        point = _Point.start(base, len(self.codes)) if self.task.logistic else None
+        table = Terms(self.columns, self.codes, ())
+        answers = Answers(table, self.shares, self.source.exposure, self.source.visible)
+        # the logarithm of the odds of the second of two classes is learned
+        logistic = labels.ends is None and len(base) == 2
+        point = _Point.start(base, len(self.codes)) if logistic else None
         variance, start = labels.variance, base
         if point is not None:
             variance, start = point.variance, np.array([point.base])
-        offset = self._offset(None, base)
+        offset = _offset(None, labels)
+        exposure = self.source.exposure
+        exposed = None if exposure is None else Working(exposure, None)
         chosen, known = self._first(), dict[Term, float]()
         sums: AnswerSums | None = None
         for stage in range(STAGES):
             terms = self._limited(chosen)
             moments = design_moments(terms)
             prior = _prior(terms.chosen, known, stage, variance, left.spread, self.source.guess)
-            kinds = [len(t) + 10 * (bool(known) and t not in known) for t in terms.chosen]
+            kinds = [t.size + 10 * (bool(known) and t not in known) for t in terms.chosen]
             model = _Model(terms, moments, prior, kinds, start, _CONSTANT * variance)
-            working = None if point is None else point.working
+            working = exposed if point is None else point.working
             unknown = Uncertainty.before(by_column(prior, terms.term_of, variance))
             if answers.found:
                 sums = answers.sums(terms, working, sums)
-                evidence = self._evidence(answers, sums, moments, base, left, point)
+                evidence = self._evidence(answers, sums, moments, labels, left, point)
                 unknown = evidence.uncertainty(unknown.prior)
             rows = row_weights(
                 terms,
@@ -265,29 +265,28 @@ class Learner:
             asked = LabelQuestion(terms.chosen, rows, offset, left.clip)
             answers.ask(self.source, asked)
             sums = answers.sums(terms, working, sums)
-            evidence = self._evidence(answers, sums, moments, base, left, point)
+            evidence = self._evidence(answers, sums, moments, labels, left, point)
             last, searched = stage == STAGES - 1, self.source.visible
             fit = model.fitted(answers, evidence, searched=searched, last=last)
-            for _ in range(self._more(stage)):
+            # answers are fitted again, with what was found from the first fit
+            for _ in range(int(logistic or (self.source.visible and last))):
                 if point is not None:  # around what has been learned, once more
                     point = point.moved(fit)
                     sums = answers.sums(terms, point.working)
                 else:
-                    left = self._left(fit, self._offset(fit, base), left, variance)
-                evidence = self._evidence(answers, sums, moments, base, left, point)
+                    left = self._left(fit, _offset(fit, labels), labels, variance)
+                evidence = self._evidence(answers, sums, moments, labels, left, point)
                 fit = model.fitted(answers, evidence, searched=searched, last=last)
             self.stage_done(stage + 1)
             if stage < STAGES - 1:
                 point = point and point.moved(fit)
-                offset = self._offset(fit, base)
-                left = self._left(fit, offset, left, variance)
+                offset = _offset(fit, labels)
+                left = self._left(fit, offset, labels, variance)
                 known = dict(zip(terms.chosen, fit.found.variances.tolist(), strict=True))
-                chosen = self._next(stage, known)
-        return replace(fit, spread=left.spread)
-
-    def _more(self, stage: int) -> int:
-        """How often a stage's answers are fitted again, with what was found from the first fit."""
-        return int(self.task.logistic or (self.source.visible and stage == STAGES - 1))
+                chosen, known = _refined(self._next(stage, known), known, self.source.refined)
+        final = _offset(fit, labels)
+        curve = None if final is None else self.source.curve(final, left.spread)
+        return replace(fit, spread=left.spread, curve=curve)
 
     @property
     def _names(self) -> list[int]:
@@ -295,39 +294,30 @@ class Learner:
 
     def _pairs(self) -> list[Term]:
         names = self._names
-        return [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+        return [Term((a, b)) for i, a in enumerate(names) for b in names[i + 1 :]]
 
     def _first(self) -> list[Term]:
         """Main effects, and all pairs where there are few."""
-        mains: list[Term] = [(c,) for c in self._names]
+        mains = [Term((c,)) for c in self._names]
         few = self.order > 1 and len(mains) <= _TOP
         return mains + self._pairs() if few else mains
 
     def _limited(self, chosen: list[Term]) -> Terms:
         """The first of these terms that fit into a design."""
         terms = Terms(self.columns, self.codes, tuple(chosen))
-        room = np.cumsum([1, *terms.widths])[1:] <= MOST_COLUMNS // 2
+        room = np.cumsum([1, *terms.widths])[1:] <= _MOST_COLUMNS
         return terms.of(tuple(term for term, fits in zip(chosen, room, strict=True) if fits))
-
-    def _offset(self, fit: Fit | None, base: Float64[np.ndarray, " k"]) -> Offset | None:
-        if self.task.ends is None:
-            return None
-        if fit is None:
-            return Offset((), np.zeros(1, np.int32), 0.0, float(base[0]), self.task.ends)
-        weights, moved = fit.raw()
-        unit = float(np.abs(weights).max()) / MOST_WEIGHT or 1.0
-        whole = np.rint(weights[:, 0] / unit).astype(np.int32)
-        return Offset(fit.terms.chosen, whole, unit, float(moved[0]), self.task.ends)
 
     def _evidence(
         self,
         answers: Answers,
         sums: AnswerSums,
         moments: DesignMoments,
-        base: Float64[np.ndarray, " k"],
+        labels: FirstGuess,
         left: _Left,
         point: _Point | None,
     ) -> NoisySums:
+        base = labels.base
         alone = Outputs.of_model(np.ones(1))
         cross = (sums.cross - sums.slope[:, None] * moments.mean[None, :]) * moments.scale[None, :]
         if point is not None:
@@ -337,9 +327,9 @@ class Learner:
             noise = np.diag(answers.noise() / 2) + self.source.extra * sums.alike
             seen = second + sums.offset[:, None]
             return NoisySums(seen, cross, noise, sums.gram, 1.0, alone)
-        seen = answers.statistic() + sums.offset[:, None] - sums.total[:, None] * base[None, :]
+        seen = answers.statistic() + sums.offset[:, None] - sums.slope[:, None] * base[None, :]
         noise = np.diag(answers.noise()) + self.source.extra * sums.gram
-        if self.task.ends is not None:
+        if labels.ends is not None:
             noise += left.shared * sums.alike
             own = left.spread - left.shared
             return NoisySums(seen, cross, noise, sums.gram, own, alone)
@@ -347,40 +337,65 @@ class Learner:
         outputs = Outputs.of_model(scales / scales.mean())
         return NoisySums(seen, cross, noise, sums.gram, left.spread, outputs)
 
-    def _left(self, fit: Fit, offset: Offset | None, before: _Left, variance: float) -> _Left:
+    def _left(self, fit: Fit, offset: Offset | None, labels: FirstGuess, variance: float) -> _Left:
         """The variance that is not explained, and where residuals are clipped next."""
         least = _LEAST_SPREAD[offset is None] * variance
         if offset is None:
-            return _Left(max(variance - fit.explained - fit.uncertainty, least), before.clip)
+            return _Left(max(variance - fit.explained - fit.uncertainty, least), labels.clip)
         found = self.source.residuals(offset)
         # of labels that were fitted, residuals are smaller than others
         more = fit.uncertainty if self.source.visible else -fit.uncertainty
-        spread = max(found.square - self.source.extra + more, least)
+        spread = max(min(found.square, variance) - self.source.extra + more, least)
         shared = min(max(found.shared + more, 0.0), spread - least / 2)
-        return _Left(spread, min(before.clip, found.clip), shared if found.shared else 0.0)
+        clip = min(found.clip, 2 * labels.clip)  # predictions may be at either end
+        return _Left(spread, clip, shared if found.shared else 0.0)
 
     def _next(self, stage: int, known: Mapping[Term, float]) -> list[Term]:
         """The terms of the stage after this one."""
         total, least = sum(known.values()), _LEAST_OTHER[stage]
         importance = dict.fromkeys(self._names, 0.0)
         for term, value in known.items():
-            for c in term:
+            for c in term.columns:
                 importance[c] += value
         best = sorted(self._names, key=lambda c: -importance[c])
         if stage == 0:
-            kept = [t for t in known if len(t) == 1 or known[t] > least * total]
+            kept = [t for t in known if t.size == 1 or known[t] > least * total]
             top = set(best[:_TOP])
-            new = [p for p in self._pairs() if set(p) <= top and p not in known]
+            new = [p for p in self._pairs() if set(p.columns) <= top and p not in known]
+            # the strongest first, if there is no room for all
+            new.sort(key=lambda p: sum(map(best.index, p.columns)))
             return kept + (new if self.order > 1 else [])
-        kept = [t for t, v in known.items() if v > (_LEAST_MAIN if len(t) == 1 else least) * total]
-        pairs = sorted((t for t in kept if len(t) == 2), key=lambda t: -known[t])
+        kept = [t for t, v in known.items() if v > (_LEAST_MAIN if t.size == 1 else least) * total]
+        pairs = sorted((t for t in kept if t.size == 2), key=lambda t: -known[t])
         triples = {
-            tuple(sorted((*pair, c)))
+            Term(tuple(sorted((*pair.columns, c))))
             for pair in pairs[:_STRONGEST_PAIRS]
             for c in best[:_STRONGEST_COLUMNS]
-            if c not in pair
+            if c not in pair.columns
         }
-        return kept + (sorted(triples) if self.order > 2 else [])
+        return kept + (sorted(triples - set(known)) if self.order > 2 else [])
+
+
+def _offset(fit: Fit | None, labels: FirstGuess) -> Offset | None:
+    """The prediction of a fit, or of none; None of classes."""
+    if labels.ends is None:
+        return None
+    if fit is None:
+        return Offset((), np.zeros(1, np.int32), 0.0, float(labels.base[0]), labels.ends)
+    weights, moved = fit.raw()
+    unit = float(np.abs(weights).max()) / MOST_WEIGHT or 1.0
+    whole = np.rint(weights[:, 0] / unit).astype(np.int32)
+    return Offset(fit.terms.chosen, whole, unit, float(moved[0]), labels.ends)
+
+
+def _refined(
+    chosen: Sequence[Term], known: Mapping[Term, float], most: int
+) -> tuple[list[Term], dict[Term, float]]:
+    """With more functions in the strongest main effects and pairs, and what is known of them."""
+    coarse = sorted((t for t in chosen if t in known and not t.fine), key=lambda t: -known[t])
+    strongest = [t for size in (1, 2) for t in [t for t in coarse if t.size == size][:most]]
+    finer = {term: replace(term, fine=True) for term in strongest}
+    return [finer.get(t, t) for t in chosen], {finer.get(t, t): v for t, v in known.items()}
 
 
 def _prior(
@@ -393,7 +408,7 @@ def _prior(
 ) -> Float64[np.ndarray, " g"]:
     """[G] prior variances of the columns of terms before a stage's answer."""
     if not known:
-        main = np.array([len(term) == 1 for term in chosen])
+        main = np.array([term.size == 1 for term in chosen])
         shares = guess.mains / max(main.sum(), 1), guess.interactions / max((~main).sum(), 1)
         return np.asarray(variance * np.where(main, *shares))
     new = [term for term in chosen if term not in known]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,10 +19,8 @@ from scipy.sparse import csc_array
 
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 
-Term = tuple[int, ...]
-"""The columns of a main effect, a pair or a triple, ascending."""
-MOST_WIDTH = 120
-"""Products of basis functions in an interaction."""
+MOST_PRODUCTS = {False: 40, True: 120}
+"""Of basis functions in an interaction, and in a fine one."""
 MOST_ENTRY, MOST_WEIGHT, MOST_COLUMNS = 1 << 24, 1 << 15, 1 << 13
 """Of a design, of what multiplies it, and columns: sums of products stay below 2^53."""
 CHUNK = 4096
@@ -30,14 +28,41 @@ _TABULATED = 2  # columns of a term
 _MOST_CELLS = 1 << 13  # of two columns whose products are tabulated
 
 
-def ranks_of(columns: Sequence[BinnedColumn], term: Term) -> list[int]:
-    """How many basis functions of each column of a term take part."""
-    if len(term) == 1:
-        return [columns[term[0]].rank]
-    found = [columns[c].in_pairs for c in term]
-    while np.prod(found) > MOST_WIDTH:
-        found[int(np.argmax(found))] -= 1
-    return found
+@dataclass(frozen=True, order=True)
+class Term:
+    """A main effect, a pair or a triple.
+
+    Attributes:
+        columns: ascending.
+        fine: whether it has more functions of each column than usual.
+    """
+
+    columns: tuple[int, ...]
+    fine: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many columns."""
+        return len(self.columns)
+
+    def functions(self, columns: Sequence[BinnedColumn]) -> list[Int64[np.ndarray, " k"]]:
+        """Of each column, which basis function each of the k products takes.
+
+        Of too many products those with the least Π (number of the function), as in a hyperbolic
+        cross.
+        """
+        own = [columns[c] for c in self.columns]
+        if self.size == 1:
+            return [np.arange(own[0].rank if self.fine else own[0].in_mains)]
+        ranks = tuple(column.rank if self.fine else column.in_pairs for column in own)
+        return _strongest(ranks, MOST_PRODUCTS[self.fine])
+
+
+@cache
+def _strongest(ranks: tuple[int, ...], most: int) -> list[Int64[np.ndarray, " k"]]:
+    found = np.indices(ranks).reshape(len(ranks), -1)
+    strongest = np.argsort(np.prod(found + 1, axis=0), kind="stable")[:most]
+    return list(found[:, np.sort(strongest)])
 
 
 @dataclass(frozen=True)
@@ -57,7 +82,7 @@ class Terms:
     @cached_property
     def widths(self) -> list[int]:
         """Columns of the design for each term."""
-        return [int(np.prod(ranks_of(self.columns, term))) for term in self.chosen]
+        return [len(term.functions(self.columns)[0]) for term in self.chosen]
 
     @cached_property
     def term_of(self) -> Int64[np.ndarray, " w"]:
@@ -90,8 +115,8 @@ class Terms:
         for term, place in zip(self.chosen, self.places, strict=True):
             own = weights[place]
             table = self._leading(term)
-            if table is not None and len(term) <= _TABULATED:
-                total += (table.astype(np.float64) @ own)[self.cells(term, self.codes)]
+            if table is not None and term.size <= _TABULATED:
+                total += (table.astype(np.float64) @ own)[self.cells(term.columns, self.codes)]
                 continue
             for part in self.parts():
                 total[part] += self._term(term, self.codes[part]).astype(np.float64) @ own
@@ -126,47 +151,49 @@ class Terms:
     def _leading(self, term: Term) -> Float32[np.ndarray, "c k"] | None:
         """The products of the first two columns of a term, in all cells; None if these are many."""
         if term not in self._tables:
-            counts = self.shape(term[:_TABULATED])
+            counts = self.shape(term.columns[:_TABULATED])
             cells = np.indices(counts, np.int32).reshape(len(counts), -1)
             few = cells.shape[1] <= min(_MOST_CELLS, max(len(self.codes), 1))
-            ranks = ranks_of(self.columns, term)
-            self._tables[term] = self._product(term, ranks, list(cells)) if few else None
+            functions = term.functions(self.columns)
+            product = self._product(term.columns, functions, list(cells)) if few else None
+            self._tables[term] = product
         return self._tables[term]
 
-    def shape(self, term: Term) -> list[int]:
-        """The bins of the columns of a term."""
-        return [len(self.columns[c].values) for c in term]
+    def shape(self, columns: Sequence[int]) -> list[int]:
+        """The bins of some columns."""
+        return [len(self.columns[c].values) for c in columns]
 
-    def cells(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Int32[np.ndarray, " b"]:
-        """Which cell of the bins of a term's columns each of some rows is in."""
-        found = codes[:, term[0]]
-        for c, bins in zip(term[1:], self.shape(term)[1:], strict=True):
-            found = found * np.int32(bins) + codes[:, c]
-        return found
+    def cells(
+        self, columns: Sequence[int], codes: Int32[np.ndarray, "b c"]
+    ) -> Int32[np.ndarray, " b"]:
+        """Which cell of the bins of some columns each of some rows is in."""
+        cell = codes[:, columns[0]]
+        for c, bins in zip(columns[1:], self.shape(columns)[1:], strict=True):
+            cell = cell * np.int32(bins) + codes[:, c]
+        return cell
 
     def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float32[np.ndarray, "b k"]:
-        ranks, table = ranks_of(self.columns, term), self._leading(term)
-        own = [codes[:, c] for c in term]
+        functions, table, columns = term.functions(self.columns), self._leading(term), term.columns
+        own = [codes[:, c] for c in columns]
         if table is None:
-            return self._product(term, ranks, own)
-        known = table[self.cells(term[:_TABULATED], codes)]
-        return self._product(term[_TABULATED:], ranks[_TABULATED:], own[_TABULATED:], known)
+            return self._product(columns, functions, own)
+        known, left = table[self.cells(columns[:_TABULATED], codes)], slice(_TABULATED, None)
+        return self._product(columns[left], functions[left], own[left], known)
 
     def _product(
         self,
         columns: Sequence[int],
-        ranks: Sequence[int],
+        functions: Sequence[Int64[np.ndarray, " k"]],
         codes: Sequence[Int32[np.ndarray, " b"]],
         product: Float32[np.ndarray, "b k"] | None = None,
     ) -> Float32[np.ndarray, "b k"]:
-        """Products of basis functions of columns, after those of others."""
-        for c, rank, own in zip(columns, ranks, codes, strict=False):
-            values = self.columns[c].values[:, :rank].astype(np.float32)[own]
+        """Products of basis functions of columns, times those of others."""
+        for c, chosen, own in zip(columns, functions, codes, strict=False):
+            values = self.columns[c].values[:, chosen].astype(np.float32)[own]
             if product is None:
                 product = values
             else:
-                both = product.astype(np.float64)[:, :, None] * values[:, None, :]
-                both = np.floor(both.reshape(len(own), -1) * 2.0**-VALUE_BITS)
+                both = np.floor(product.astype(np.float64) * values * 2.0**-VALUE_BITS)
                 product = np.clip(both, -MOST_ENTRY, MOST_ENTRY).astype(np.float32)
         assert product is not None
         return product
@@ -195,7 +222,7 @@ class CellGroup:
         places: [k] columns of the design.
     """
 
-    columns: Term
+    columns: tuple[int, ...]
     entries: Float32[np.ndarray, "c k"]
     places: Int64[np.ndarray, " k"]
 
@@ -336,20 +363,26 @@ def _columns(places: dict[Term, slice], chosen: list[Term]) -> Int64[np.ndarray,
     return np.concatenate([np.zeros(0, np.int64), *own])
 
 
-def _grouped(terms: Terms) -> tuple[list[tuple[Term, list[Term]]], list[Term]]:
+_Columns = tuple[int, ...]
+
+
+def _grouped(terms: Terms) -> tuple[list[tuple[_Columns, list[Term]]], list[Term]]:
     """Columns and the terms that their cells give, and the terms that have too many cells."""
     most = min(_MOST_CELLS_CELLS, len(terms.codes) // 2)
-    few = [term for term in terms.chosen if np.prod(terms.shape(term)) <= most]
-    groups = {term: [term] for term in few if len(term) > 1}
-    alone: Term | None = None
-    for main in (term for term in few if len(term) == 1):
-        pairs = (both for both in groups if len(both) == 2 and main[0] in both)
-        pair: Term | None = next(pairs, None)
+    few = [term for term in terms.chosen if np.prod(terms.shape(term.columns)) <= most]
+    groups: dict[_Columns, list[Term]] = {}
+    for term in (term for term in few if term.size > 1):
+        groups.setdefault(term.columns, []).append(term)
+    alone: _Columns | None = None
+    for main in (term for term in few if term.size == 1):
+        own = main.columns
+        pairs = (both for both in groups if len(both) == 2 and own[0] in both)
+        pair: _Columns | None = next(pairs, None)
         if pair is None and alone is not None:
-            both: Term = (*alone, *main)
+            both = (*alone, *own)
             if np.prod(terms.shape(both)) <= min(most, _MOST_BOTH):
                 groups[both], pair, alone = groups.pop(alone), both, None
         if pair is None:
-            groups[main], alone = [], main
-        groups[pair or main].append(main)
+            groups[own], alone = [], own
+        groups[pair or own].append(main)
     return list(groups.items()), [term for term in terms.chosen if term not in set(few)]

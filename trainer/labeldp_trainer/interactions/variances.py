@@ -120,12 +120,12 @@ def variances_by_heredity(
     columns' main effects, plus what interactions of its size share: so much that their mean
     variance is that of ``start``, and a normal number.
     """
-    count, size = len(terms), np.array([len(term) for term in terms])
+    count, size = len(terms), np.array([term.size for term in terms])
     main = size == 1
     logs = np.log(np.maximum(start, 1e-9 * start.sum()))
-    own = {term[0]: log for term, log in zip(terms, logs, strict=True) if len(term) == 1}
+    own = {t.columns[0]: log for t, log in zip(terms, logs, strict=True) if t.size == 1}
     least = min(own.values(), default=0.0)
-    inherited = np.array([np.mean([own.get(c, least) for c in term]) for term in terms])
+    inherited = np.array([np.mean([own.get(c, least) for c in t.columns]) for t in terms])
     expected = np.where(main, logs, _HEREDITY * inherited)
     alike = [size == interactions for interactions in np.unique(size[~main])]
     for of in alike:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int32
+from jaxtyping import Float32, Float64, Int32
 
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.errors import DataError
@@ -18,16 +18,18 @@ from labeldp_trainer.interactions.questions import (
     Guess,
     KeepRows,
     LabelQuestion,
+    MeanCurve,
     Offset,
     Residuals,
     Source,
 )
 from labeldp_trainer.interactions.softmax import softmax_weights
-from labeldp_trainer.interactions.stages import STAGES, Fit, Learner, LearningTask
-from labeldp_trainer.interactions.terms import Terms, ranks_of
+from labeldp_trainer.interactions.stages import STAGES, Fit, Learner
+from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import UNIT
+from labeldp_trainer.operators import POISSON_FLOOR
 from labeldp_trainer.run.folder import Line, write_bytes
 
 _SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
@@ -54,16 +56,14 @@ def learner(
     setting: Setting,
     columns: list[BinnedColumn],
     codes: Int32[np.ndarray, "n c"],
-    ends: tuple[float, float] | None,
     source: Source,
     shares: Any = None,
 ) -> Learner:
     """The learner of a source, as the config says."""
-    classes, config = setting.loss.task.classes, setting.loaded.config
+    config = setting.loaded.config
     return Learner(
         columns=columns,
         codes=codes,
-        task=LearningTask(ends, 1 if classes is None else len(classes)),
         source=source,
         order=config.interactions or 0,
         shares=shares,
@@ -73,6 +73,7 @@ def learner(
 
 def params_of(
     fit: Fit,
+    loss: str,
     ends: tuple[float, float] | None,
     targets: Coded | None = None,
     *,
@@ -90,17 +91,17 @@ def params_of(
         weights = np.concatenate([-weights / 2, weights / 2], axis=1)
         base = np.concatenate([-base / 2, base / 2])
     columns: dict[str, Any] = {}
-    for c in sorted({c for term in terms.chosen for c in term}):
+    for c in sorted({c for term in terms.chosen for c in term.columns}):
         column = terms.columns[c]
         own = {"edges": column.edges} if column.bins is None else {"bins": column.bins}
         columns[str(c)] = own
     found, at = {}, 1
     for term, width in zip(terms.chosen, terms.widths, strict=True):
-        ranks = ranks_of(terms.columns, term)
-        found["x".join(map(str, term))] = {
+        functions = term.functions(terms.columns)
+        found["x".join(map(str, term.columns))] = {
             "tables": {
-                str(i): (terms.columns[c].values[:, :rank] / unit).astype(np.float32)
-                for i, (c, rank) in enumerate(zip(term, ranks, strict=True))
+                str(i): (terms.columns[c].values[:, chosen] / unit).astype(np.float32)
+                for i, (c, chosen) in enumerate(zip(term.columns, functions, strict=True))
             },
             "weights": (weights[at : at + width] * unit).astype(np.float32),
         }
@@ -110,7 +111,9 @@ def params_of(
         "columns": columns,
         "terms": found,
     }
-    if ends is not None or (many and randomized):
+    if fit.curve is not None:
+        found_params["curve"] = _curve(fit.curve, loss)
+    elif ends is not None or (many and randomized):
         times = _SOFT_SHARES if ends is None else _SOFT_COUNTS
         soft = np.maximum(times * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
         found_params |= {
@@ -119,6 +122,18 @@ def params_of(
             "ends": np.array(ends or (-np.inf, np.inf), np.float32),
         }
     return found_params
+
+
+def _curve(curve: MeanCurve, loss: str) -> Params:
+    """Of the mean label; of counts of its logarithm."""
+    means = np.log(np.maximum(curve.means, POISSON_FLOOR)) if loss == "poisson" else curve.means
+    widths = np.diff(curve.points)
+    return {
+        "first": means[:1].astype(np.float32),
+        "starts": curve.points[:-1].astype(np.float32),
+        "widths": widths.astype(np.float32),
+        "slopes": (np.diff(means) / np.maximum(widths, 1e-300))[:, None].astype(np.float32),
+    }
 
 
 def keep_effects(run: TrainingRun, fit: Fit) -> None:
@@ -163,7 +178,8 @@ class KnownLabels:
         targets: n of K numbers each.
         base: [K] shares of classes; None of numbers.
         extra: variance of a target that randomizing added.
-        visible, most_sums, guess: as in ``Source``.
+        ends: of numbers; None of classes.
+        exposure, visible, most_sums, refined, guess: as in ``Source``.
     """
 
     columns: list[BinnedColumn]
@@ -171,8 +187,11 @@ class KnownLabels:
     targets: Coded
     base: Float64[np.ndarray, " k"] | None
     extra: float
+    ends: tuple[float, float] | None = None
+    exposure: Float32[np.ndarray, " n"] | None = None
     visible: bool = True
-    most_sums: int = 600
+    most_sums: int = 450
+    refined: int = 8
     guess: Guess = BROAD
 
     def labels(self) -> FirstGuess:
@@ -182,7 +201,8 @@ class KnownLabels:
         each = self.targets.each()[:, 0]
         square = float(each.var())
         variance = max(square - self.extra, _LEAST_SIGNAL * square, 1e-300)
-        return FirstGuess(np.array([each.mean()]), variance, float(np.sqrt(square)) or 1.0)
+        clip = float(np.sqrt(square)) or 1.0
+        return FirstGuess(np.array([each.mean()]), variance, clip, self.ends)
 
     def noise(self, clip: float) -> float:
         """As if the labels' own noise were that of sums: what it hides is not asked about."""
@@ -196,7 +216,8 @@ class KnownLabels:
         """The sums themselves."""
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)
-        compared = None if question.offset is None else question.offset.over(terms)
+        offset = question.offset
+        compared = None if offset is None else offset.over(terms, self.exposure)
         for part, whole in question.integer_rows(terms, None):
             keep(part, whole)
             q = whole / UNIT
@@ -206,10 +227,13 @@ class KnownLabels:
             total = total + q.T @ t
         return question, total, _NOISELESS * question.clip
 
+    def curve(self, offset: Offset, spread: float) -> None:
+        """Predictions are mean labels."""
+
     def residuals(self, offset: Offset) -> Residuals:
         """Of all rows; nothing is clipped."""
         terms = Terms(self.columns, self.codes, ())
-        apart = self.targets.each()[:, 0] - offset.over(terms)
+        apart = self.targets.each()[:, 0] - offset.over(terms, self.exposure)
         first = terms.first_of_alike(slice(None))
         count = np.diff(np.r_[first, len(apart)])
         square = np.square(apart)
@@ -239,10 +263,13 @@ def known_labels_method(
         codes = codes_of(columns, setting.dataset.train.features)
         order = np.lexsort(codes.T)  # rows that no bin tells apart follow one another
         codes, labels = codes[order], Coded(targets.codes[order], targets.rows)
-        source = KnownLabels(columns, codes, labels, shares, extra)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
-        fit = learner(setting, columns, codes, range_, source).learn()
+        exposure = setting.dataset.train.features.get("exposure")
+        exposure = None if exposure is None else exposure[order]
+        source = KnownLabels(columns, codes, labels, shares, extra, range_, exposure)
+        fit = learner(setting, columns, codes, source).learn()
         keep_effects(run, fit)
-        return params_of(fit, ends, labels, randomized=extra > 0), {}
+        loss = setting.loaded.config.loss
+        return params_of(fit, loss, ends, labels, randomized=extra > 0), {}
 
     return Staged(solve=solve, **stated)

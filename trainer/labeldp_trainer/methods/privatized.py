@@ -153,6 +153,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             ("data", "numeric"): data.numeric if isinstance(data, TableData) else (),
             ("data", "categorical"): data.categorical if isinstance(data, TableData) else (),
             ("data", "dates"): data.dates if isinstance(data, TableData) else (),
+            ("data", "exposure"): (getattr(data, "exposure", None),),
             ("data", "features"): () if isinstance(data, TableData) else features_of(data),
         }
         for place, names in places.items():

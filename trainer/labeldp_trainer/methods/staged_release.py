@@ -116,12 +116,13 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 release,
                 codes,
                 rows,
+                dataset.train.features.get("exposure"),
                 None if release.complete else labels,
                 lambda grown: _write_after(run.folder.path / FILE, grown),
             )
             ends = release.facts.label_range
             try:
-                fit = learner(setting, columns, codes, ends, draws, rows.shares).learn()
+                fit = learner(setting, columns, codes, draws, rows.shares).learn()
             except DeltaError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
             except ValueError:  # of linear algebra
@@ -129,7 +130,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 raise self.loaded.error(("method",), reason) from None
             keep_effects(run, fit)
             facts: Line = {"release_sha256": draws.release.sha256}
-            return params_of(fit, ends), facts
+            return params_of(fit, self.loaded.config.loss, ends), facts
 
         keep, declared = origin(self._given, setting.stored)
         return Staged(
@@ -153,16 +154,18 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         ranks = np.array([column.rank for column in release.columns])
         places = np.flatnonzero(ranks)[:_REHEARSED_COLUMNS]
         columns, few = [release.columns[c] for c in places], rows.sample()
-        codes = codes[:: -(-rows.count // few.count), places]
+        every = slice(None, None, -(-rows.count // few.count))
+        codes, exposure = codes[every, places], setting.dataset.train.features.get("exposure")
+        exposure = None if exposure is None else exposure[every]
         facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
         ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))
         alike = np.zeros(few.count, np.int32) if ends is None else np.full(few.count, ends[0])
-        draws = Draws(none, codes, few, lambda: alike, lambda grown: None, add_noise=noisy)
+        draws = Draws(none, codes, few, exposure, lambda: alike, lambda _: None, add_noise=noisy)
         try:
             quiet = replace(setting, steps=silent)
-            fit = learner(quiet, columns, codes, ends, draws, few.shares).learn()
+            fit = learner(quiet, columns, codes, draws, few.shares).learn()
             to_bytes(effects_of(fit))
-            params_of(fit, ends)
+            params_of(fit, self.loaded.config.loss, ends)
         except DeltaError as error:
             raise self.loaded.error(("method", "delta"), str(error)) from None
         except ValueError:

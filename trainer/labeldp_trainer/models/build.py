@@ -26,6 +26,7 @@ from labeldp_trainer.operators import (
     binned,
     clip,
     flat,
+    log,
     log_softplus,
     matmul,
     namespace,
@@ -47,10 +48,11 @@ class Interactions:
 
     The parameters say which terms there are. ``columns`` have ``edges`` of numbers or the ``bins``
     of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
-    each of them and weights [product of ranks, k]. Numbers are clipped to ``ends``. Of classes f
-    are logits. Counts are softplus(f/s)·s with s the ``softness``, so that they are positive. So
-    are the probabilities of more than two classes where parameters have a ``softness``: those of
-    private labels.
+    each of them and weights [rank, k]. Numbers are clipped to ``ends``. Of classes f are logits.
+    Counts are softplus(f/s)·s with s the ``softness``, so that they are positive, times the
+    ``exposure`` of a row. So are the probabilities of more than two classes where parameters have a
+    ``softness``: those of private labels. Of numbers on another scale a ``curve`` gives the mean
+    label, or its logarithm of counts: ``first``, and ``slopes`` over ``widths`` from ``starts`` on.
     """
 
     loss: str
@@ -72,13 +74,20 @@ class Interactions:
     def apply(self, params: Params, x: Any, key: PRNGKeyArray | None = None) -> Float[Any, "b k"]:
         """Logits, or one number an example."""
         y = self._sum(params, x)
-        if self.loss == "squared":
-            return clip(y, params["ends"][0], params["ends"][1])
-        if self.loss == "cross_entropy" and (self.outputs == _TWO or "softness" not in params):
+        if "curve" in params:
+            curve = params["curve"]
+            steps = clip(y - curve["starts"][None, :], 0.0, curve["widths"][None, :])
+            y = matmul(steps, curve["slopes"]) + curve["first"]
+        elif self.loss == "squared":
+            y = clip(y, params["ends"][0], params["ends"][1])
+        elif self.loss == "poisson" or (self.outputs > _TWO and "softness" in params):
+            softness = params["softness"]
+            y = log_softplus(y / softness[None, :]) + params["log_softness"][None, :]
+        if self.loss != "poisson":
             return y
-        softness = params["softness"]
-        logs = log_softplus(y / softness[None, :]) + params["log_softness"][None, :]
-        return logs if self.loss == "cross_entropy" else softplus_of_log(logs, POISSON_FLOOR)
+        if "exposure" in x:
+            y = y + log(x["exposure"])[:, None]
+        return softplus_of_log(y, POISSON_FLOOR)
 
     def _sum(self, params: Params, x: Any) -> Any:
         y: Any = params["base"][None, :]
@@ -92,10 +101,7 @@ class Interactions:
             product: Any = None
             for column, table in zip(name.split("x"), term["tables"].values(), strict=True):
                 values = table[codes[column]]
-                if product is None:
-                    product = values
-                else:
-                    product = flat(product[:, :, None] * values[:, None, :])
+                product = values if product is None else product * values
             y = y + matmul(product, term["weights"])
         return y
 

@@ -16,7 +16,6 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.features import TableEncoder
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.effects import FILE, Axis, Effect, Effects, read_effects
-from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.methods.statement import spent
 from labeldp_trainer.outcomes.runs import Run, find_runs
 from labeldp_trainer.run import RunFolder
@@ -101,7 +100,7 @@ class Explained:
         """The numbers of all terms by importance."""
         return np.argsort(-self.effects.importance, kind="stable").tolist()
 
-    def name(self, term: Term) -> str:
+    def name(self, term: tuple[int, ...]) -> str:
         """A term by its columns."""
         return " × ".join(clipped(self.columns[c], _NAME_COLUMNS) for c in term)
 

@@ -86,11 +86,10 @@ def _verify_staged(
     table = PublicTable(features, learned, codes, rows)
     found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
     if all(check.ok for check in found):
-        ends = release.facts.label_range
         found += replayed(
             release,
             table,
-            lambda draws: learner(setting, columns, codes, ends, draws, rows.shares).learn(),
+            lambda draws: learner(setting, columns, codes, draws, rows.shares).learn(),
         )
     try:
         known = read_json(path.parent / "result.json").get("release_sha256")

@@ -116,7 +116,10 @@ def replayed(
 ) -> Iterator[ReleaseCheck]:
     """Whether every stage asked what follows from features and the answers before it."""
     asked: dict[int, LabelQuestion] = {}
-    draws = Draws(release, table.codes, table.rows, None, lambda grown: None, asked.__setitem__)
+    exposure = table.features.get("exposure")
+    draws = Draws(
+        release, table.codes, table.rows, exposure, None, lambda grown: None, asked.__setitem__
+    )
     ends = release.facts.label_range
     try:
         with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64
+from jaxtyping import Float32, Float64, Int32, Int64
 
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.questions import (
@@ -20,6 +20,7 @@ from labeldp_trainer.interactions.questions import (
     FirstGuess,
     KeepRows,
     LabelQuestion,
+    MeanCurve,
     Offset,
     Residuals,
 )
@@ -42,9 +43,7 @@ from labeldp_trainer.staged_release.plan import (
     most_sums,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
-
-_LEAST_CLIP = 0.5  # in deviations of residuals
-_CUT = 0.012  # what a share of the square that is cut off costs
+from labeldp_trainer.staged_release.scale import LabelScale, ResidualGroups
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,7 @@ class ResidualSizes:
         """By how much clipping makes a residual smaller, on average."""
         return float(self.shares @ (np.minimum(self._middle, clip) * self._middle)) / self._whole
 
-    def clip_of_share(self, share: float) -> float:
-        """Beyond which there is about this share of residuals, and not far below a deviation."""
-        place = int(np.searchsorted(np.cumsum(self.shares), 1 - share))
-        up = self.edges[1:]
-        return max(float(up[min(place, len(up) - 1)]), _LEAST_CLIP * float(np.sqrt(self.square)))
-
-    def best_clip(self, noise: Callable[[float], float], cost: float = _CUT) -> float:
+    def best_clip(self, noise: Callable[[float], float], cost: float) -> float:
         """The edge with the least expected error.
 
         ``noise`` gives the deviation of an estimated mean that noise makes, for a clip. If effects
@@ -100,11 +93,47 @@ class ResidualSizes:
 
 
 _TAIL = 0.005  # of labels beyond either end of the range where nearly all lie
-# Labels beyond this skewness have this share of their residuals clipped, for clipping moves their
-# mean. Noise hides the ends of a histogram, so that labels seem less skewed than they are.
-_SKEWED_ABOVE, _CLIPPED_SKEWED = 1.25, 0.05
-_DEVIATIONS = 3.0  # of a count, which noise alone may have
+# What is cut off of labels beyond this skewness costs more: rare events are the rows that it is cut
+# off. Noise hides the ends of a histogram, so that labels seem less skewed than they are.
+_SKEWED_ABOVE, _CUT_OFF = 1.25, 0.05
+_CUT, _CUT_SKEWED = 0.012, 0.1  # what a share of the square that is cut off costs
+_DEVIATIONS = 3.5  # of a count, which noise alone may have
+_MISSING = 2.0  # deviations, of all counts together
+_MOST_NOISE = 0.2  # of the squares of shares
+_HIDDEN = 0.05  # of a deviation of labels: where noise of a mean is more, little is expected
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
+
+
+def visible(
+    shares: Float64[np.ndarray, " b"], noise: float, widths: Float64[np.ndarray, " b"]
+) -> Float64[np.ndarray, " b"]:
+    """Noisy shares without what noise alone may have made; the sum is 1.
+
+    Bins are joined, 2, 4, 8 … of them, until noise is a small part of the squares; then those that
+    it may have made are joined further. What is in joined bins is divided evenly. How many rows
+    there are is known: if some are missing, they are in those joined bins that stand out most.
+    """
+    kept, size, every = np.zeros_like(shares), 1, np.arange(len(shares))
+    best, likeliest = 0.0, widths
+    while size < len(shares):
+        block = every // size
+        whole = np.bincount(block, shares)
+        if kept.any() or len(shares) * noise**2 < _MOST_NOISE * float(whole @ whole):
+            hidden = kept == 0
+            count, sums = np.bincount(block, hidden), np.bincount(block, shares * hidden)
+            apart = sums / (noise * np.sqrt(np.maximum(count, 1)))
+            seen = hidden & (apart > _DEVIATIONS)[block]
+            kept += np.where(seen, (sums / np.maximum(count, 1))[block], 0.0)
+            apart[apart > _DEVIATIONS] = 0.0
+            if apart.max() > best:
+                best, likeliest = float(apart.max()), hidden & (block == np.argmax(apart))
+        size *= 2
+    if not kept.sum() > 0:
+        kept = widths
+    elif 1 - kept.sum() > _MISSING * noise * np.sqrt(np.count_nonzero(kept)):
+        there = likeliest * (kept == 0)
+        kept += (1 - kept.sum()) * there / max(there.sum(), 1)
+    return np.asarray(kept / kept.sum())
 
 
 @dataclass
@@ -115,6 +144,7 @@ class Draws:
         release: what is there so far.
         codes: [n, columns] bins of the rows.
         rows: whose they are.
+        exposure: as in ``Source``.
         true: gives the labels, numbers within the range or classes [n]; None if all is stored. A
             number that is NaN is in no bin, and equals every prediction.
         grown: called with the release whenever a part was drawn, before the next is decided.
@@ -125,6 +155,7 @@ class Draws:
     release: ReleaseInStages
     codes: Int32[np.ndarray, "n c"]
     rows: RowOwners
+    exposure: Float32[np.ndarray, " n"] | None
     true: Callable[[], Labels] | None
     grown: Callable[[ReleaseInStages], None]
     asked: Callable[[int, LabelQuestion], None] = lambda part, question: None
@@ -139,19 +170,25 @@ class Draws:
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
         self.most_sums = most_sums(facts.rows)
+        self.refined = self._plan.refined(facts.rows)
         self.guess = BROAD if facts.classes is None else MAINLY_MAINS
         self._at, self._skewed = 0, False
         self._slope: Callable[[float], float] = lambda clip: 1.0
+        self._scale = LabelScale(0.0)
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
         facts = self.release.facts
         if facts.label_range is None:
             assert facts.classes is not None
-            shares, _ = self._counted(lambda y: np.asarray(y, np.int64), len(facts.classes))
+            shares, _ = self._counted(lambda: self._true.astype(np.int64), len(facts.classes))
             return FirstGuess.of_classes(shares)
-        edges = self._bins.labels
+        edges = HistogramBins.of(facts.label_range).labels
         shares = self._histogram(edges, lambda y: y)
+        middle = (edges[1:] + edges[:-1]) / 2
+        if self.exposure is None:
+            self._scale = LabelScale.least_skewed(facts.label_range[0], middle, shares)
+        edges = self._scale.of(edges)
         middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
         square = float(shares @ away**2)
@@ -160,21 +197,36 @@ class Draws:
         tails = np.array([_TAIL, 1 - _TAIL])
         first, last = np.minimum(np.searchsorted(np.cumsum(shares), tails), len(shares) - 1)
         a, b = float(edges[first]), float(edges[last + 1])
-        return FirstGuess(np.array([(a + b) / 2]), variance, (b - a) / 2)
+        if self._skewed:
+            beyond = np.maximum(edges[:-1][None, :] - edges[1:, None], 0.0) ** 2 @ shares
+            b = max(b, float(edges[1:][np.argmax(beyond <= _CUT_OFF * square)]))
+        clip = (b - a) / 2
+        if self.noise(clip) > _HIDDEN * variance**0.5 * self.rows.count:
+            self.guess = MAINLY_MAINS
+        return FirstGuess(np.array([(a + b) / 2]), variance, clip, self._ends)
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
-        edges = self._bins.sizes
+        edges = HistogramBins.of(self._ends).sizes
         shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
         sizes = ResidualSizes(edges, shares)
-        if self._skewed:
-            clip = sizes.clip_of_share(_CLIPPED_SKEWED)
-            slope = sizes.slope(clip)  # that of the share, also if an earlier clip is smaller
-            self._slope = lambda clip: slope
-        else:
-            self._slope = sizes.slope
-            clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count)
+        self._slope = sizes.slope
+        cost = _CUT_SKEWED if self._skewed else _CUT
+        clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
         return Residuals(sizes.square, clip)
+
+    def curve(self, offset: Offset, spread: float) -> MeanCurve | None:
+        """From a noisy histogram of residuals in groups of rows by their prediction."""
+        moved = histogram_sensitivity(self.rows.most_rows)
+        noise = self._plan.sigma(self._at, moved) / COUNT
+        groups = ResidualGroups.of(self._predicted(offset), spread, noise)
+        shares, noise = self._counted(
+            lambda: groups.cells_of(self._numbers() - groups.predicted), groups.cells
+        )
+        ends = self.release.facts.label_range
+        if ends is None or self._scale.power == 1:
+            return None
+        return groups.curve(np.where(shares > _DEVIATIONS * noise, shares, 0.0), self._scale, ends)
 
     def noise(self, clip: float) -> float:
         """About the deviation of the next sums, in units of labels and of rows of length 1."""
@@ -187,8 +239,10 @@ class Draws:
         """The noisy sums, the question that they answer, and the deviation of the noise."""
         if self._at < len(self.release.parts):
             self.asked(self._at, question)
-            part = self.release.parts[self._at]
-            question = part.question(self.release.facts.label_range)
+            part, ends = self.release.parts[self._at], self.release.facts.label_range
+            if ends is not None and part.scale(ends[0]) != self._scale:
+                raise ValueError("the labels are on another scale")
+            question = part.question(ends)
         else:
             part = self._draw_sums(question, keep)
         self._at += 1
@@ -203,36 +257,40 @@ class Draws:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
         return 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope(clip)
 
-    @cached_property
-    def _bins(self) -> HistogramBins:
-        facts = self.release.facts
-        assert facts.label_range is not None
-        return HistogramBins.of(facts.label_range)
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Of the labels, on their scale."""
+        assert self.release.facts.label_range is not None
+        return self._scale.ends(self.release.facts.label_range)
+
+    @property
+    def _true(self) -> Labels:
+        assert self.true is not None  # or all is stored
+        return self.true()
+
+    def _numbers(self) -> Float64[np.ndarray, " n"]:
+        """The labels on their scale."""
+        return self._scale.of(self._true)
 
     def _histogram(
         self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
     ) -> Float64[np.ndarray, " c"]:
         """Shares of numbers in bins, without what noise alone may have made; the sum is 1."""
 
-        def bins(y: Labels) -> Int64[np.ndarray, " n"]:
-            x = of(y)
+        def bins() -> Int64[np.ndarray, " n"]:
+            x = of(self._numbers())
             return np.searchsorted(edges[1:-1], x[~np.isnan(x)], side="right")
 
-        shares, noise = self._counted(bins, len(edges) - 1)
-        kept = np.where(shares > _DEVIATIONS * noise, shares, 0.0)
-        if not kept.sum() > 0:
-            kept = np.ones_like(kept)
-        return np.asarray(kept / kept.sum())
+        return visible(*self._counted(bins, len(edges) - 1), np.diff(edges))
 
     def _counted(
-        self, bins: Callable[[Labels], Int64[np.ndarray, " n"]], count: int
+        self, bins: Callable[[], Int64[np.ndarray, " n"]], count: int
     ) -> tuple[Float64[np.ndarray, " b"], float]:
         """Shares of the rows, and the deviation of their noise."""
         if self._at == len(self.release.parts):
-            assert self.true is not None
             moved = histogram_sensitivity(self.rows.most_rows)
             sigma = self._plan.sigma(self._at, moved)
-            counts = np.bincount(bins(self.true()), minlength=count).astype(np.int64)
+            counts = np.bincount(bins(), minlength=count).astype(np.int64)
             facts = PartFacts(
                 kind=self._plan.parts[self._at][0],
                 sigma=sigma,
@@ -248,7 +306,6 @@ class Draws:
         return part.answer / COUNT / n, part.facts.sigma / COUNT / n
 
     def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
-        assert self.true is not None
         found, total = self._summed(question, keep)
         moved = squared_sensitivity(found.longest, classes=self._classes)
         offset = question.offset
@@ -264,6 +321,8 @@ class Draws:
             offset_terms=None if offset is None else offset.terms,
             unit=None if offset is None else offset.unit,
             base=None if offset is None else offset.base,
+            start=None if offset is None else self._scale.start,
+            power=None if offset is None else self._scale.power,
             rows_sha256=found.sha256,
             previous_sha256=self.release.sha256,
         )
@@ -275,13 +334,13 @@ class Draws:
         self, question: LabelQuestion, keep: KeepRows
     ) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
         """The lengths of the integer rows, and their exact sum times the labels."""
-        assert self.true is not None
-        labels, offset, classes = self.true(), question.offset, self.release.facts.classes
+        offset, classes = question.offset, self.release.facts.classes
         if offset is None:
             assert classes is not None
-            entries = labels[:, None] == np.arange(len(classes))[None, :]
+            entries = self._true[:, None] == np.arange(len(classes))[None, :]
         else:
-            apart = np.nan_to_num(labels - self._predicted(offset))  # nothing if it is missing
+            # nothing if it is missing
+            apart = np.nan_to_num(self._numbers() - self._predicted(offset))
             entries = in_steps(apart / question.clip)[:, None]
         total = np.zeros((question.size, entries.shape[1]), np.int64)
 
@@ -313,7 +372,7 @@ class Draws:
         self.grown(self.release)
 
     def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
-        return offset.over(Terms(self.release.columns, self.codes, ()))
+        return offset.over(Terms(self.release.columns, self.codes, ()), self.exposure)
 
 
 def measured(

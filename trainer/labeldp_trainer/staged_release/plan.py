@@ -30,9 +30,10 @@ from labeldp_trainer.discrete_gaussian.noise import (
 )
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
 from labeldp_trainer.one_release.rows import UNIT, squared_sensitivity
+from labeldp_trainer.staged_release.scale import MOST_GROUPS, RESIDUAL_BINS
 
 _EQUAL, _OCTAVES = 16, 12
-MOST_BINS = _EQUAL + 4 * _OCTAVES + 2
+MOST_BINS = max(_EQUAL + 4 * _OCTAVES + 2, MOST_GROUPS * RESIDUAL_BINS)
 """Of a histogram of labels, and more than one of sizes has."""
 
 
@@ -66,31 +67,30 @@ def _label_edges(low: float, high: float) -> Float64[np.ndarray, " b"]:
     return np.unique(np.concatenate([equal, cuts[(cuts > low) & (cuts < high)]]))
 
 
-Kind = Literal["labels", "sums", "sizes"]
+Kind = Literal["labels", "sums", "sizes", "residuals"]
 KINDS: dict[bool, tuple[tuple[Kind, Fraction], ...]] = {
-    True: (
-        ("labels", Fraction(1, 25)),
-        ("sums", Fraction(8, 25)),
-        ("sums", Fraction(8, 25)),
-        ("sums", Fraction(8, 25)),
-    ),
+    True: (("labels", Fraction(4, 100)), *(("sums", Fraction(24, 100)),) * 4),
     False: (
-        ("labels", Fraction(4, 100)),
-        ("sums", Fraction(26, 100)),
-        ("sizes", Fraction(3, 100)),
-        ("sums", Fraction(30, 100)),
-        ("sizes", Fraction(3, 100)),
-        ("sums", Fraction(34, 100)),
+        ("labels", Fraction(40, 1000)),
+        ("sums", Fraction(190, 1000)),
+        ("sizes", Fraction(20, 1000)),
+        ("sums", Fraction(205, 1000)),
+        ("sizes", Fraction(20, 1000)),
+        ("sums", Fraction(225, 1000)),
+        ("sizes", Fraction(20, 1000)),
+        ("sums", Fraction(240, 1000)),
+        ("residuals", Fraction(40, 1000)),
     ),
 }
 """The parts of a release of classes, and of numbers, with their shares."""
 
 
-MOST_SUMS = 600
+MOST_SUMS = 450
 """For each output, of a part."""
-_MANY_ROWS, _SUMS_OF_MANY = 1 << 16, 400
+_MANY_ROWS, _SUMS_OF_MANY = 1 << 16, 300
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
+_ROWS_OF_REFINED, _MOST_REFINED = 500, 8  # rows of a Gaussian mechanism of μ = 1
 _SHORT = UNIT // 2  # no design has rows that are all shorter
 
 
@@ -128,6 +128,10 @@ class BudgetPlan:
     def of(cls, epsilon: Fraction, delta: Fraction, *, classes: bool) -> BudgetPlan:
         """That of (ε, δ). Raises ValueError if no noise that is resolved is large enough."""
         return cls(KINDS[classes], greatest_ratio(epsilon, delta))
+
+    def refined(self, rows: int) -> int:
+        """Main effects, and pairs, that get more functions after a stage: more of many rows."""
+        return min(int(rows * math.sqrt(self.ratio) / _ROWS_OF_REFINED), _MOST_REFINED)
 
     def sigma(self, part: int, squared_sensitivity: int) -> int:
         """The least scale for a part. Raises ValueError if no sampler has it."""

@@ -41,16 +41,18 @@ from labeldp_trainer.one_release.rows import (
     squared_sensitivity,
 )
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
+from labeldp_trainer.staged_release.scale import LabelScale
 
 _LATTICE = {"unit": UNIT, "label_steps": STEPS, "count": COUNT}
 _MOST_TERMS = 1 << 13
-_Terms = tuple[tuple[int, ...], ...]
-_OF_NUMBERS = frozenset({"clip", "offset_terms", "unit", "base"})
+_Terms = tuple[Term, ...]
+_OF_NUMBERS = frozenset({"clip", "offset_terms", "unit", "base", "start", "power"})
 _OF_SUMS = _OF_NUMBERS | {"longest", "terms", "shift", "floor", "rows_sha256"}
 _STATED: dict[tuple[Kind, bool], frozenset[str]] = {
     ("labels", True): frozenset(),
     ("labels", False): frozenset(),
     ("sizes", False): frozenset(),
+    ("residuals", False): frozenset(),
     ("sums", True): _OF_SUMS - _OF_NUMBERS,
     ("sums", False): _OF_SUMS,
 }
@@ -71,6 +73,7 @@ class PartFacts(ReleaseText):
         shift, floor: of the rows.
         clip: of residuals, in units of labels; None of classes.
         offset_terms, unit, base: of what labels are compared with; None of classes.
+        start, power: of the scale of labels; None of classes.
         rows_sha256: of the integer rows.
         previous_sha256: of everything before this part.
     """
@@ -86,6 +89,8 @@ class PartFacts(ReleaseText):
     offset_terms: _Terms | None = None
     unit: Real | None = Field(default=None, ge=0)
     base: Real | None = None
+    start: Real | None = Field(default=None, ge=0)
+    power: Real | None = Field(default=None, ge=0, le=1)
     rows_sha256: str | None = Field(default=None, pattern=DIGEST)
     previous_sha256: str = Field(pattern=DIGEST)
 
@@ -166,12 +171,18 @@ class ReleasePart:
         found = {"answer": self.answer, "weights": self.weights, "offset": self.offset}
         return {name: array for name, array in found.items() if array is not None}
 
-    def question(self, ends: tuple[float, float] | None) -> LabelQuestion:
+    def scale(self, low: float) -> LabelScale:
+        """That of sums of numbers."""
+        assert self.facts.start is not None and self.facts.power is not None
+        return LabelScale(low, self.facts.start, self.facts.power)
+
+    def question(self, label_range: tuple[float, float] | None) -> LabelQuestion:
         """The summed quantity."""
         facts, offset = self.facts, None
         assert facts.terms is not None and self.weights is not None
         assert facts.shift is not None and facts.floor is not None
-        if ends is not None:
+        if label_range is not None:
+            ends = self.scale(label_range[0]).ends(label_range)
             assert facts.offset_terms is not None and self.offset is not None
             assert facts.unit is not None and facts.base is not None
             offset = Offset(facts.offset_terms, self.offset, facts.unit, facts.base, ends)
@@ -305,10 +316,10 @@ def _require_whole(
     weights: NDArray[Any], terms: tuple[Term, ...], columns: list[BinnedColumn]
 ) -> None:
     """Weights fit their terms, so that what is summed up with them is exact."""
-    require(len(terms) <= _MOST_TERMS and len(set(terms)) == len(terms))
+    require(len(terms) <= _MOST_TERMS and len({term.columns for term in terms}) == len(terms))
     for term in terms:
-        require(1 <= len(term) <= 3 and list(term) == sorted(set(term)))
-        require(all(0 <= c < len(columns) and columns[c].rank for c in term))
+        require(1 <= term.size <= 3 and list(term.columns) == sorted(set(term.columns)))
+        require(all(0 <= c < len(columns) and columns[c].rank for c in term.columns))
     width = Terms(columns, np.zeros((0, len(columns)), np.int32), terms).width
     require(width <= MOST_COLUMNS and len(weights) == width and weights.dtype == np.int32)
     require((np.abs(weights.astype(np.int64)) <= MOST_WEIGHT).all())

@@ -5,7 +5,7 @@ import pytest
 from labeldp_trainer.interactions.answers import Answer, Answers, Working
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import LabelQuestion, RowWeights
-from labeldp_trainer.interactions.terms import BLOCK, MOST_WEIGHT, CellSums, Terms
+from labeldp_trainer.interactions.terms import BLOCK, MOST_WEIGHT, CellSums, Term, Terms
 from labeldp_trainer.one_release.rows import UNIT
 
 ROWS = (40, 3000, 2 * BLOCK + 5000)
@@ -21,7 +21,8 @@ def some_terms(rows, seed, largest=1 << 12):
         columns.append(BinnedColumn(None, np.zeros(1, np.int32), values, min(rank, 4)))
         codes.append(random.integers(0, bins, rows))
     chosen = ((0,), (1,), (2,), (3,), (4,), (5,), (0, 2), (1, 3), (0, 1, 2), (2, 4, 5))
-    return Terms(columns, np.stack(codes).T.astype(np.int32), chosen)
+    terms = tuple(Term(own, fine=len(own) == 2 and own[0] == 0) for own in chosen)
+    return Terms(columns, np.stack(codes).T.astype(np.int32), terms)
 
 
 def one_by_one(terms):
@@ -79,7 +80,7 @@ def test_sums_that_are_known_are_the_same_as_new_ones(logistic):
     if logistic:
         slope, response = random.uniform(0.1, 0.3, (2, 3000)).astype(np.float32)
         working = Working(slope, response)
-    answers = Answers(terms, None, visible=False)
+    answers = Answers(terms, None, None, visible=False)
     sizes, before = (5, 3), None
     for size, chosen in zip(sizes, (terms.chosen[:7], terms.chosen), strict=True):
         own = terms.of(chosen)

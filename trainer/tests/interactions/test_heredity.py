@@ -11,10 +11,12 @@ from labeldp_trainer.interactions.evidence import (
     log_likelihood,
     variances_by_evidence,
 )
+from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.interactions.variances import variances_by_heredity
 
 NAMES, WIDTH = 10, 12
-TERMS = [(c,) for c in range(NAMES)] + list(combinations(range(NAMES), 2))
+PAIRS = list(combinations(range(NAMES), 2))
+TERMS = [Term(columns) for columns in [*((c,) for c in range(NAMES)), *PAIRS]]
 TERM_OF = np.concatenate([[-1], np.repeat(np.arange(len(TERMS)), WIDTH)])
 MAINS = 2.0 ** -np.arange(NAMES)
 CONSTANT = 10.0
@@ -22,14 +24,13 @@ CONSTANT = 10.0
 
 def variances(pairs):
     """Of main effects, and of pairs: ``pairs`` times the geometric mean of their two columns."""
-    return np.array(
-        [MAINS[t[0]] if len(t) == 1 else pairs * np.sqrt(MAINS[list(t)].prod()) for t in TERMS]
-    )
+    found = [MAINS[list(t.columns)].prod() ** (1 / t.size) for t in TERMS]
+    return np.array(found) * np.array([[1.0, pairs][t.size - 1] for t in TERMS])
 
 
 def start(pairs):
     """Main effects that are known, and pairs of which only a size is guessed."""
-    return np.array([MAINS[t[0]] if len(t) == 1 else pairs for t in TERMS])
+    return np.array([MAINS[t.columns[0]] if t.size == 1 else pairs for t in TERMS])
 
 
 def released(true, seed, noise=0.5):
@@ -75,7 +76,7 @@ def test_variances_that_are_too_large_for_float32_have_a_likelihood():
 
 def test_errors_are_smaller_where_pairs_follow_their_columns_and_too_much_is_expected():
     errors = {"heredity": 0.0, "evidence of each term": 0.0, "known variances": 0.0}
-    kinds = [len(term) for term in TERMS]
+    kinds = [term.size for term in TERMS]
     true, begun = variances(0.1), start(0.3)
     for seed in range(2):
         evidence, effects = released(true, seed)
@@ -89,7 +90,7 @@ def test_errors_are_smaller_where_pairs_follow_their_columns_and_too_much_is_exp
 
 def test_a_strong_pair_of_weak_columns_is_found():
     true = variances(0.01)
-    strong = TERMS.index((8, 9))
+    strong = TERMS.index(Term((8, 9)))
     true[strong] = 10.0
     evidence, effects = released(true, 5)
     found = variances_by_heredity(evidence, TERMS, TERM_OF, start(0.01), CONSTANT)

@@ -8,7 +8,7 @@ import numpy as np
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
-from labeldp_trainer.interactions.stages import Learner, LearningTask
+from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.check import PublicTable
 from labeldp_trainer.staged_release.draw import Draws
@@ -51,14 +51,11 @@ class Table:
     def draws(self, labels, release=None, grown=lambda grown: None, **more):
         true = None if labels is None else lambda: labels
         found = self.release if release is None else release
-        return Draws(found, self.public.codes, self.public.rows, true, grown, **more)
+        return Draws(found, self.public.codes, self.public.rows, None, true, grown, **more)
 
     def learn(self, draws):
-        ends, rows = self.release.facts.label_range, self.public.rows
-        task = LearningTask(ends, 1 if self.classes is None else len(self.classes))
-        columns, codes = list(self.release.columns), self.public.codes
-        learner = Learner(columns, codes, task, draws, self.order, shares=rows.shares)
-        return learner.learn()
+        columns, codes, rows = list(self.release.columns), self.public.codes, self.public.rows
+        return Learner(columns, codes, draws, self.order, shares=rows.shares).learn()
 
     def drawn(self, labels, **more):
         draws = self.draws(labels, **more)

@@ -138,7 +138,7 @@ def test_a_run_is_not_resumed_without_a_release_of_its_own(tmp_path, monkeypatch
 
 def test_a_full_disk_names_the_run_and_keeps_what_was_drawn(tmp_path, monkeypatch):
     config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 6)
+    stopped_at(monkeypatch, 9)
 
     def full(path, *grown):
         raise OSError(28, "No space left on device")
@@ -172,14 +172,14 @@ def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
     result = labeldp(config, "-o", output, "--resume")
     assert result.exit_code == 2 and "another process has resumed this run" in result.stderr
     assert seen == [0, (output / "release.npz").read_bytes()]
-    assert len(drawn) == 1 + 4
+    assert len(drawn) == 1 + 7
     assert not [path for path in output.iterdir() if "partial" in path.name]
 
 
 def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeypatch):
     """Also the last answer, which no later part has the digest of."""
     config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 6)
+    stopped_at(monkeypatch, 9)
     assert labeldp(config, "-o", output).exit_code == 0
     path = output / "release.npz"
     assert labeldp(config, "--verify-release", path).exit_code == 0
@@ -214,7 +214,7 @@ def test_without_a_default_a_missing_number_says_nothing(tmp_path, monkeypatch):
         found.append(exact.copy())
         exact.clear()
     nothing, half, whole = found
-    assert len(nothing) == len(whole) == 6 and not any(part.any() for part in nothing)
+    assert len(nothing) == len(whole) == 9 and not any(part.any() for part in nothing)
     for a, b in zip(half, whole, strict=True):
         if a.ndim == 1:
             assert np.count_nonzero(a) == np.count_nonzero(b) == 1 and 0 < a.sum() < b.sum()
@@ -232,7 +232,7 @@ def test_whatever_noise_leaves_of_answers_a_model_follows(seed):
         labels = random.integers(0, len(classes), count).astype(np.int32)
     fit = own.learn(own.draws(labels, add_noise=own_noise(random)))
     effects_of(fit)
-    leaves = jax.tree.leaves(params_of(fit, None if classes else ENDS))
+    leaves = jax.tree.leaves(params_of(fit, "squared", None if classes else ENDS))
     assert not any(np.isnan(np.asarray(leaf)).any() for leaf in leaves)
 
 

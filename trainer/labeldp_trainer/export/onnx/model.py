@@ -233,6 +233,11 @@ def _softplus_of_log(x: Tensor, floor: float) -> Tensor:
     return y + (1.0 - y.node("Neg").node("Exp")).node("Log")
 
 
+@operators.log.register
+def _log(x: Tensor) -> Tensor:
+    return x.node("Log")
+
+
 @operators.log_softplus.register
 def _log_softplus(x: Tensor) -> Tensor:
     return x.node("Max", operators.LEAST_SOFTPLUS).node("Softplus").node("Log")
@@ -405,7 +410,8 @@ def _input_names(encoder: Encoder) -> list[str]:
     if isinstance(encoder, ArrayEncoder):
         return [_FEATURES]
     columns = (*encoder.numeric_columns, *encoder.categorical)
-    names = [*(column.name for column in columns), *encoder.dates]
+    exposure = [] if encoder.exposure is None else [encoder.exposure.name]
+    names = [*(column.name for column in columns), *encoder.dates, *exposure]
     for name in names:
         if name in _OUTPUTS or not name:
             raise DataError(
@@ -420,7 +426,12 @@ def _encoded(graph: ModelGraph, encoder: Encoder) -> Any:
     double for a numeric column or a date, [rows] of text for a categorical one, or an array."""
     if isinstance(encoder, TableEncoder):
         both = {"numeric": _numbers(graph, encoder), "categorical": _codes(graph, encoder)}
-        return {kind: joined(*columns) for kind, columns in both.items() if columns}
+        found = {kind: joined(*columns) for kind, columns in both.items() if columns}
+        if encoder.exposure is not None:
+            exposure = graph.input(encoder.exposure.name, DOUBLE)
+            mean = graph.constant(encoder.exposure.mean)
+            found["exposure"] = (exposure / mean).astype(np.float32)
+        return found
     if not encoder.bytes:
         return graph.input(_FEATURES, FLOAT, encoder.example)
     pixels = graph.input(_FEATURES, UINT8, encoder.example).astype(np.float32)
@@ -516,6 +527,8 @@ def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str,
         missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
         few = texts.slice(0, rows).fill_null(missing)
         feeds[column.name] = np.array(few.to_pylist(), dtype=object)
+    if encoder.exposure is not None and columns.exposure is not None:
+        feeds[encoder.exposure.name] = columns.exposure[:rows]
     return feeds
 
 

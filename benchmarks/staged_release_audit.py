@@ -32,6 +32,7 @@ from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.questions import RowWeights
 from labeldp_trainer.interactions.stages import Learner
+from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.one_release.rows import RowOwners, Users
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.plan import KINDS
@@ -48,6 +49,7 @@ CUTS = np.linspace(-1.5, 3.5, 41)
 """Of the log-likelihood ratio, in units of its mean under the first table."""
 _TOGETHER = 50_000  # releases whose noise is drawn in one call
 _HISTORIES = 20  # of the model
+_SPREAD = 0.25  # variance of residuals, which public groups have
 _ENDS = (-1.0, 1.0)
 
 
@@ -139,6 +141,8 @@ class Attacker:
             draws.labels()
         elif kind == "sizes":
             draws.residuals(self._offset(stage))
+        elif kind == "residuals":
+            draws.curve(self._offset(stage), _SPREAD)
         else:
             # a long row of one function of the column, whose sign earlier answers decide
             width = 1 + self.case.release.columns[0].rank
@@ -149,7 +153,7 @@ class Attacker:
             clip = 1.0 if self._sign(stage) > 0 else 0.5
             offset = self._offset(stage) if numbers else None
             draws.sums(
-                LabelQuestion(((0,),), rows, offset, clip if numbers else 1.0),
+                LabelQuestion((Term((0,)),), rows, offset, clip if numbers else 1.0),
                 lambda part, rows: None,
             )
 
@@ -160,7 +164,7 @@ class Attacker:
         width = 1 + self.case.release.columns[0].rank
         weights = np.zeros(width, np.int32)
         weights[0] = 1
-        return Offset(((0,),), weights, 2.0**-12, 0.25 * self._sign(stage), _ENDS)
+        return Offset((Term((0,)),), weights, 2.0**-12, 0.25 * self._sign(stage), _ENDS)
 
 
 def by_attacker(case: Case, count: int, less: int) -> float:
@@ -265,44 +269,24 @@ def _run_of_model(case: Case, table: int) -> tuple[list[Pair], float]:
     return pairs, ratio
 
 
-@dataclasses.dataclass
 class Recorded:
     """A source that passes on questions and keeps them."""
 
-    draws: Draws
-    questions: list
-    extra: float = 0.0
-    visible: bool = False
-    most_sums: int = 600
+    def __init__(self, draws: Draws, questions: list) -> None:
+        """Nothing is asked yet."""
+        self.draws, self.questions = draws, questions
 
-    @property
-    def guess(self):
-        """As the version of the release has it."""
-        return self.draws.guess
+    def __getattr__(self, name):
+        """What the source has, or the function that asks it."""
+        found = getattr(self.draws, name)
+        if name not in ("labels", "sums", "residuals", "curve"):
+            return found
 
-    def noise(self, clip: float) -> float:
-        """As expected by the design."""
-        return self.draws.noise(clip)
+        def ask(*asked):
+            self.questions.append((name, asked))
+            return found(*asked)
 
-    def labels(self):
-        """Asked first."""
-        return self._ask("labels")
-
-    def sums(self, question, keep):
-        """Asked in every stage."""
-        return self._ask("sums", question, keep)
-
-    def residuals(self, offset):
-        """Asked of numbers between stages."""
-        return self._ask("residuals", offset)
-
-    def curve(self, offset, spread):
-        """Asked of numbers in the end."""
-        return self._ask("curve", offset, spread)
-
-    def _ask(self, name, *asked):
-        self.questions.append((name, asked))
-        return getattr(self.draws, name)(*asked)
+        return ask
 
 
 def _learn(case: Case, source) -> None:

@@ -289,14 +289,15 @@ def test_deviations_are_those_of_the_posterior(classes):
 
     of_outputs = [inverse(level) for level in levels]
     for effect in effects.shown:
-        part = np.flatnonzero(fit.terms.term_of == fit.terms.chosen.index(effect.term))
+        names = [term.columns for term in fit.terms.chosen]
+        part = np.flatnonzero(fit.terms.term_of == names.index(effect.term))
         for place, output in enumerate(effect.outputs):
             covariance = sum(
                 whole[np.ix_(part, part)] * factor**2
                 for whole, factor in zip(of_outputs, outputs.back[:, output], strict=True)
             )
             mean, deviation = effect.mean[..., place], effect.deviation[..., place]
-            z = basis(fit, effect.term, part)
+            z = basis(fit, fit.terms.chosen[names.index(effect.term)], part)
             assert mean.ravel() == pytest.approx(z @ fit.found.mean[part, output], abs=1e-5)
             expected = np.sqrt(np.einsum("ct,tu,cu->c", z, covariance, z))
             assert deviation.ravel() == pytest.approx(expected, rel=1e-3)
@@ -304,11 +305,10 @@ def test_deviations_are_those_of_the_posterior(classes):
 
 def basis(fit, term, part):
     """[cells, t] centred and scaled values of a term's columns in each cell."""
-    first, *others = (fit.terms.columns[c] for c in term)
-    values = first.values.astype(float)
-    for column in others:
-        own = column.values[:, : column.in_pairs].astype(float)
-        values = values[:, : first.in_pairs]
-        values = np.floor(np.einsum("ai,bj->abij", values, own) / 1024)
-        values = values.reshape(len(first.values) * len(own), -1)
+    first, *others = (fit.terms.columns[c].values.astype(float) for c in term.columns)
+    chosen, *functions = term.functions(fit.terms.columns)
+    values = first[:, chosen]
+    for column, own in zip(others, functions, strict=True):
+        values = np.floor(values[:, None, :] * column[None, :, own] / 1024)
+        values = values.reshape(-1, len(own))
     return (values - fit.moments.mean[part]) * fit.moments.scale[part]

@@ -35,7 +35,7 @@ def fitted(count, epsilon, seed, owners=None, *, truth=logits, classes=CLASSES):
     found = np.stack([fit.terms.weighted(w) for w in weights.T], axis=1) + base
     squares, bottom = fit.raw()
     shares = np.stack([fit.terms.weighted(w) for w in squares.T], axis=1) + bottom
-    assert "softness" not in params_of(fit, None)
+    assert "softness" not in params_of(fit, "cross_entropy", None)
     positive = np.log(np.maximum(shares, 1e-3))
     return loss(scores, fresh), loss(found, fresh), loss(positive, fresh)
 

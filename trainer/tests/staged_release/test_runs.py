@@ -14,6 +14,7 @@ from labeldp_trainer.interactions.effects import effects_of
 from labeldp_trainer.methods import staged_release as method_module
 from labeldp_trainer.methods.interactions import params_of
 from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.plan import KINDS
 from labeldp_trainer.staged_release.release import read_staged
 
 from labeldp_compile.cli import main
@@ -79,6 +80,9 @@ class KilledError(Exception):
     """Nothing after it runs, as after a kill."""
 
 
+PARTS = len(KINDS[False])
+
+
 def stopped_at(monkeypatch, part):
     """A run that ends when this part is drawn, and before anything is written of it."""
     drawn = []
@@ -96,7 +100,7 @@ def stopped_at(monkeypatch, part):
 @pytest.mark.slow
 def test_a_run_that_is_killed_draws_what_is_missing_and_nothing_else(tmp_path, monkeypatch):
     config, output = prepare(tmp_path)
-    for part in range(6):
+    for part in range(PARTS):
         shutil.rmtree(output, ignore_errors=True)
         stopped_at(monkeypatch, part)
         assert isinstance(labeldp(config, "-o", output).exception, KilledError)
@@ -106,10 +110,10 @@ def test_a_run_that_is_killed_draws_what_is_missing_and_nothing_else(tmp_path, m
             config, "-o", tmp_path / "other", "--from-release", output / "release.npz"
         )
         assert refused.exit_code == 2 and "some stages are missing" in refused.stderr
-        drawn = stopped_at(monkeypatch, 6 - part)
+        drawn = stopped_at(monkeypatch, PARTS - part)
         assert labeldp(config, "-o", output, "--resume").exit_code == 0
         after = read_staged(output / "release.npz")
-        assert after.complete and len(drawn) == 6 - part
+        assert after.complete and len(drawn) == PARTS - part
         assert type(after)(before.facts, after.columns, after.parts[:part]).sha256 == before.sha256
     stopped_at(monkeypatch, 0)  # nothing more is drawn, and labels are not needed
     (tmp_path / "train.parquet").rename(tmp_path / "whole.parquet")
@@ -130,7 +134,7 @@ def test_a_run_is_not_resumed_without_a_release_of_its_own(tmp_path, monkeypatch
     stopped_at(monkeypatch, 3)
     assert isinstance(labeldp(config, "-o", output).exception, KilledError)
     (output / "release.npz").unlink()
-    drawn = stopped_at(monkeypatch, 6)
+    drawn = stopped_at(monkeypatch, PARTS)
     result = labeldp(config, "-o", output, "--resume")
     assert result.exit_code == 2 and "release.npz: does not exist" in result.stderr
     assert not drawn
@@ -138,7 +142,7 @@ def test_a_run_is_not_resumed_without_a_release_of_its_own(tmp_path, monkeypatch
 
 def test_a_full_disk_names_the_run_and_keeps_what_was_drawn(tmp_path, monkeypatch):
     config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 9)
+    stopped_at(monkeypatch, PARTS)
 
     def full(path, *grown):
         raise OSError(28, "No space left on device")
@@ -172,14 +176,14 @@ def test_of_two_processes_that_resume_a_run_one_gives_up(tmp_path, monkeypatch):
     result = labeldp(config, "-o", output, "--resume")
     assert result.exit_code == 2 and "another process has resumed this run" in result.stderr
     assert seen == [0, (output / "release.npz").read_bytes()]
-    assert len(drawn) == 1 + 7
+    assert len(drawn) == 1 + PARTS - 2
     assert not [path for path in output.iterdir() if "partial" in path.name]
 
 
 def test_the_result_of_a_run_names_every_number_of_its_release(tmp_path, monkeypatch):
     """Also the last answer, which no later part has the digest of."""
     config, output = prepare(tmp_path)
-    stopped_at(monkeypatch, 9)
+    stopped_at(monkeypatch, PARTS)
     assert labeldp(config, "-o", output).exit_code == 0
     path = output / "release.npz"
     assert labeldp(config, "--verify-release", path).exit_code == 0
@@ -214,7 +218,7 @@ def test_without_a_default_a_missing_number_says_nothing(tmp_path, monkeypatch):
         found.append(exact.copy())
         exact.clear()
     nothing, half, whole = found
-    assert len(nothing) == len(whole) == 9 and not any(part.any() for part in nothing)
+    assert len(nothing) == len(whole) == PARTS and not any(part.any() for part in nothing)
     for a, b in zip(half, whole, strict=True):
         if a.ndim == 1:
             assert np.count_nonzero(a) == np.count_nonzero(b) == 1 and 0 < a.sum() < b.sum()

@@ -238,16 +238,11 @@ def _tested(fitted: Fitted, loss: Loss, tests: TestArrays, part: DataPart | None
     line = for_json(fitted.metrics)
     found = {name[5:]: value for name, value in line.items() if name.startswith("test_")}
     targets = np.asarray(tests[1])
-    constant = for_json(constant_metrics(loss, targets, _exposure(part)))
+    constant = for_json(constant_metrics(loss, targets, part.exposure))
     if "auc" in constant:
         outputs = predict(fitted.model, fitted.params, part)
         found |= for_json({"auc": area_under_curve(outputs, targets)})
     return Tested(found, constant, len(tests[1]))
-
-
-def _exposure(part: DataPart) -> Any:
-    """[n] of a table that has one."""
-    return part.features.get("exposure") if isinstance(part.features, dict) else None
 
 
 def _result(fitted: Fitted, loss: Loss, tested: Tested | None, notes: Sequence[str]) -> Line:

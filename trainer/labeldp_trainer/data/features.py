@@ -77,6 +77,11 @@ class DataPart:
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
     bytes_: bool = False
 
+    @property
+    def exposure(self) -> NDArray[np.float32] | None:
+        """[n] of a table of counts that has one."""
+        return self.features.get("exposure") if isinstance(self.features, dict) else None
+
     def take(self, rows: NDArray[np.int64]) -> DataPart:
         """Only these rows."""
         features = each_array(self.features, lambda array: array[rows])

@@ -31,7 +31,7 @@ from labeldp_compile.toolkit import (
     require_format,
     with_decimal_points,
 )
-from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.data import TableData, features_of
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
@@ -208,11 +208,11 @@ def table_batches(
     batches. ``most`` limits how many rows are read. Raises DataError.
     """
     is_text = require_format(path).is_text
-    exposure = () if config.exposure is None else (config.exposure,)
-    names = list(dict.fromkeys((*config.columns, *exposure, *others)))
+    names = list(dict.fromkeys((*features_of(config), *others)))
     labels = {*others[:1], config.label}
     form, numbers = form or config.form, set[str]()
     if is_text and form.decimal == ",":
+        exposure = filter(None, [config.exposure])
         numbers = {*config.numeric, *exposure, *(labels if config.classes is None else ())}
     for batch in read_columns(path, names, form, labels, every=every):
         part = batch if most is None else batch.slice(0, most)

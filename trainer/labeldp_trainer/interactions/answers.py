@@ -124,14 +124,12 @@ class Answers:
     Attributes:
         terms: of the table; which are chosen does not matter.
         shares: [n] that multiply the rows, or None.
-        exposure: as in ``Source``.
         visible: as in ``Source``.
         found: the answers.
     """
 
     terms: Terms
     shares: Float32[np.ndarray, " n"] | None
-    exposure: Float32[np.ndarray, " n"] | None
     visible: bool
     found: list[Answer] = field(default_factory=list)
 
@@ -148,7 +146,7 @@ class Answers:
         if len(kept.rows):
             answer.kept = kept.rows
         if answered.offset is not None:
-            offsets = answered.offset.over(self.terms, self.exposure)
+            offsets = answered.offset.over(self.terms, source.exposure)
             answer.offsets = offsets.astype(np.float32)
         self.found.append(answer)
 

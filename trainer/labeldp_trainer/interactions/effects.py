@@ -210,9 +210,8 @@ class _OwnScale:
     @property
     def slope(self) -> float:
         """Of the curve, at a typical row."""
-        points, means = self.curve.points, self.curve.means
-        slopes = np.diff(means) / np.maximum(np.diff(points), 1e-300)
-        at = np.clip(np.searchsorted(points, self.predicted) - 1, 0, len(slopes) - 1)
+        slopes = self.curve.slopes
+        at = np.clip(np.searchsorted(self.curve.points, self.predicted) - 1, 0, len(slopes) - 1)
         return float(np.sqrt(np.mean(slopes[at] ** 2)))
 
     def effect(

@@ -227,11 +227,8 @@ def variances_by_evidence(
     constant: float,
     *,
     searched: bool,
-) -> tuple[Float64[np.ndarray, " g"], float]:
-    """[G] a prior variance for each term, and the probability that there are any effects.
-
-    ``searched``: with the likeliest factors. Otherwise, there are effects.
-    """
+) -> Float64[np.ndarray, " g"]:
+    """[G] a prior variance for each term; ``searched``: from the likeliest factor of each kind."""
     count = np.bincount(term_of[1:], minlength=len(start)).astype(float)
     kind = np.asarray(kinds)
     found, last, base = start.copy(), None, start
@@ -256,11 +253,7 @@ def variances_by_evidence(
         if step > _TOGETHER and last is not None and np.abs(np.log(found / last)).max() < _DONE:
             break
         last = found.copy()
-    if not searched:
-        return found, 1.0
-    together = np.zeros_like(kind)
-    factors, probability = likeliest_factors(evidence, term_of, found, together, constant)
-    return found * factors, probability
+    return found
 
 
 def likeliest_factors(

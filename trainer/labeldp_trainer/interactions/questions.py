@@ -314,6 +314,11 @@ class MeanCurve:
     points: Float64[np.ndarray, " g"]
     means: Float64[np.ndarray, " g"]
 
+    @property
+    def slopes(self) -> Float64[np.ndarray, " s"]:
+        """Between points."""
+        return np.diff(self.means) / np.maximum(np.diff(self.points), 1e-300)
+
     def over(self, predicted: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
         """The mean labels."""
         return np.interp(predicted, self.points, self.means)

@@ -122,14 +122,14 @@ class _Model:
                 evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
             chosen = self.terms.chosen
             variances = variances_by_heredity(evidence, chosen, term_of, self.prior, constant)
-            # noise alone looks like effects, too: all of them together, or none
+        else:
+            variances = variances_by_evidence(
+                evidence, term_of, self.prior, self.kinds, constant, searched=searched
+            )
+        if by_heredity or searched:  # noise alone looks like effects, too: all together, or none
             alike = np.zeros(len(variances), np.int64)
             factors, probability = likeliest_factors(evidence, term_of, variances, alike, constant)
             variances = variances * factors
-        else:
-            variances, probability = variances_by_evidence(
-                evidence, term_of, self.prior, self.kinds, constant, searched=searched
-            )
         found = coefficients(evidence, term_of, variances, constant, probability)
         uncertainty = found.uncertainty
         if by_heredity:
@@ -229,7 +229,7 @@ class Learner:
         labels = self.source.labels()
         base, left = labels.base, _Left(labels.variance, labels.clip)
         table = Terms(self.columns, self.codes, ())
-        answers = Answers(table, self.shares, self.source.exposure, self.source.visible)
+        answers = Answers(table, self.shares, self.source.visible)
         # the logarithm of the odds of the second of two classes is learned
         logistic = labels.ends is None and len(base) == 2
         point = _Point.start(base, len(self.codes)) if logistic else None

@@ -126,13 +126,13 @@ def params_of(
 
 def _curve(curve: MeanCurve, loss: str) -> Params:
     """Of the mean label; of counts of its logarithm."""
-    means = np.log(np.maximum(curve.means, POISSON_FLOOR)) if loss == "poisson" else curve.means
-    widths = np.diff(curve.points)
+    if loss == "poisson":
+        curve = MeanCurve(curve.points, np.log(np.maximum(curve.means, POISSON_FLOOR)))
     return {
-        "first": means[:1].astype(np.float32),
+        "first": curve.means[:1].astype(np.float32),
         "starts": curve.points[:-1].astype(np.float32),
-        "widths": widths.astype(np.float32),
-        "slopes": (np.diff(means) / np.maximum(widths, 1e-300))[:, None].astype(np.float32),
+        "widths": np.diff(curve.points).astype(np.float32),
+        "slopes": curve.slopes[:, None].astype(np.float32),
     }
 
 
@@ -264,7 +264,7 @@ def known_labels_method(
         order = np.lexsort(codes.T)  # rows that no bin tells apart follow one another
         codes, labels = codes[order], Coded(targets.codes[order], targets.rows)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
-        exposure = setting.dataset.train.features.get("exposure")
+        exposure = setting.dataset.train.exposure
         exposure = None if exposure is None else exposure[order]
         source = KnownLabels(columns, codes, labels, shares, extra, range_, exposure)
         fit = learner(setting, columns, codes, source).learn()

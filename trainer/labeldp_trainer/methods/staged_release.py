@@ -116,7 +116,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
                 release,
                 codes,
                 rows,
-                dataset.train.features.get("exposure"),
+                dataset.train.exposure,
                 None if release.complete else labels,
                 lambda grown: _write_after(run.folder.path / FILE, grown),
             )
@@ -155,7 +155,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         places = np.flatnonzero(ranks)[:_REHEARSED_COLUMNS]
         columns, few = [release.columns[c] for c in places], rows.sample()
         every = slice(None, None, -(-rows.count // few.count))
-        codes, exposure = codes[every, places], setting.dataset.train.features.get("exposure")
+        codes, exposure = codes[every, places], setting.dataset.train.exposure
         exposure = None if exposure is None else exposure[every]
         facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
         ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))

@@ -80,7 +80,7 @@ def test_sums_that_are_known_are_the_same_as_new_ones(logistic):
     if logistic:
         slope, response = random.uniform(0.1, 0.3, (2, 3000)).astype(np.float32)
         working = Working(slope, response)
-    answers = Answers(terms, None, None, visible=False)
+    answers = Answers(terms, None, visible=False)
     sizes, before = (5, 3), None
     for size, chosen in zip(sizes, (terms.chosen[:7], terms.chosen), strict=True):
         own = terms.of(chosen)

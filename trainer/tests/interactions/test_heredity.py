@@ -80,7 +80,7 @@ def test_errors_are_smaller_where_pairs_follow_their_columns_and_too_much_is_exp
     true, begun = variances(0.1), start(0.3)
     for seed in range(2):
         evidence, effects = released(true, seed)
-        each, _ = variances_by_evidence(evidence, TERM_OF, begun, kinds, CONSTANT, searched=False)
+        each = variances_by_evidence(evidence, TERM_OF, begun, kinds, CONSTANT, searched=False)
         found = variances_by_heredity(evidence, TERMS, TERM_OF, begun, CONSTANT)
         for name, these in zip(errors, (found, each, true), strict=True):
             mean = coefficients(evidence, TERM_OF, these, CONSTANT).mean[1:, 0]

@@ -226,7 +226,7 @@ class Draws:
         ends = self.release.facts.label_range
         if ends is None or self._scale.power == 1:
             return None
-        return groups.curve(np.where(shares > _DEVIATIONS * noise, shares, 0.0), self._scale, ends)
+        return groups.curve(shares, noise, self._scale, ends)
 
     def noise(self, clip: float) -> float:
         """About the deviation of the next sums, in units of labels and of rows of length 1."""

@@ -87,6 +87,8 @@ MOST_GROUPS, RESIDUAL_BINS = 4, 18
 _WIDEST = 4.0  # deviations
 _NOISE_OF_A_GROUP = 40.0  # deviations of a count that a group has at least
 _POINTS = 129
+_ROWS_EXPECTED = 30.0  # that a normal shape of residuals counts as
+_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -130,21 +132,39 @@ class ResidualGroups:
     def curve(
         self,
         shares: Float64[np.ndarray, " c"],
+        noise: float,
         scale: LabelScale,
         label_range: tuple[float, float],
     ) -> MeanCurve:
-        """From the shares of all rows in the bins; what noise hides is as if it were normal."""
+        """From noisy shares of all rows in the bins; what noise hides is as if it were normal."""
         rows = np.bincount(self._group) / len(self._group)
-        own = shares.reshape(len(rows), RESIDUAL_BINS) / rows[:, None]
+        by_group = shares.reshape(len(rows), RESIDUAL_BINS)
         bin_width = 2 * _WIDEST / (RESIDUAL_BINS - 2)
         middles = (np.arange(RESIDUAL_BINS) - (RESIDUAL_BINS - 1) / 2) * bin_width
         normal = np.exp(-np.square(middles) / 2)
-        own += np.maximum(1 - own.sum(axis=1), 0)[:, None] * normal / normal.sum()
-        own /= own.sum(axis=1, keepdims=True)
+        of_all = _likely(by_group.sum(axis=0), noise * math.sqrt(len(rows)), normal / normal.sum())
+        own = [_likely(s / r, noise / r, of_all) for s, r in zip(by_group, rows, strict=True)]
         low, high = scale.ends(label_range)
         points = np.linspace(self.predicted.min(), self.predicted.max(), _POINTS)
         labels = scale.back(np.clip(points[:, None] + middles[None, :] * self.deviation, low, high))
         centers = [np.median(self.predicted[self._group == group]) for group in range(len(rows))]
-        by_group = labels @ own.T
-        means = [np.interp(p, centers, means) for p, means in zip(points, by_group, strict=True)]
+        found = labels @ np.array(own).T
+        means = [np.interp(p, centers, means) for p, means in zip(points, found, strict=True)]
         return MeanCurve(points, np.array(means))
+
+
+def _likely(
+    shares: Float64[np.ndarray, " b"], noise: float, expected: Float64[np.ndarray, " b"]
+) -> Float64[np.ndarray, " b"]:
+    """The likeliest shares, given them with noise, if their relative entropy to those that are
+    expected is as that of _ROWS_EXPECTED rows."""
+    found, pull = expected, _ROWS_EXPECTED * noise**2
+    for _ in range(_STEPS):
+        # Newton's step of Σ (shares − x)²/2 + pull·Σ x·log(x/expected) in the logarithms of x
+        slope = found - shares + pull * np.log(found / expected)
+        curvature = 1.0 + pull / found
+        level = (slope / curvature).sum() / (1 / curvature).sum()
+        step = (level - slope) / (curvature * found)
+        found = found * np.exp(np.clip(step, -1.0, 1.0))
+        found = found / found.sum()
+    return found

@@ -90,7 +90,7 @@ MOST_SUMS = 450
 _MANY_ROWS, _SUMS_OF_MANY = 1 << 16, 300
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
-_ROWS_OF_REFINED, _MOST_REFINED = 500, 8  # rows of a Gaussian mechanism of μ = 1
+_ROWS_OF_REFINED, _MOST_REFINED = 500, 4  # rows of a Gaussian mechanism of μ = 1
 _SHORT = UNIT // 2  # no design has rows that are all shorter
 
 

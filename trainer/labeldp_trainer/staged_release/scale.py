@@ -21,6 +21,7 @@ from labeldp_trainer.interactions.questions import MeanCurve
 _POWERS = (1.0, 0.75, 0.5, 0.33, 0.2, 0.0)
 _COST = 0.25  # in skewness, of a power of 0: a scale as it is needs no way back
 _START = 0.02  # of the distance of the mean from the lower end
+_AT_END, _LEAST_AT_END = 0.1, 0.5  # with this share at the lower end, no power is less than that
 _UNIFORM = 5 / 9  # (skewness² + 1)/kurtosis: of labels in two heaps it is more, up to 1
 
 
@@ -44,7 +45,8 @@ class LabelScale:
     ) -> Self:
         """Of labels with these shares around these numbers.
 
-        No power suits labels in two heaps, such as many zeros and others (Sarle's coefficient).
+        No power suits labels in two heaps, such as many zeros and others (Sarle's coefficient). A
+        small one would mostly tell the labels at the lower end from the others, if they are many.
         """
         start = _START * (float(shares @ middles) - low)
         if not start > 0:
@@ -59,7 +61,8 @@ class LabelScale:
             heaps = power < 1 and skewness**2 + 1 > _UNIFORM * kurtosis
             return math.inf if heaps else abs(skewness) + _COST * (1 - power)
 
-        power = min(_POWERS, key=cost)
+        many = shares[0] > _AT_END
+        power = min((p for p in _POWERS if p >= _LEAST_AT_END * many), key=cost)
         return cls(low) if power == 1 else cls(low, start, power)
 
     def of(self, labels: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
@@ -87,7 +90,7 @@ MOST_GROUPS, RESIDUAL_BINS = 4, 18
 _WIDEST = 4.0  # deviations
 _NOISE_OF_A_GROUP = 40.0  # deviations of a count that a group has at least
 _POINTS = 129
-_ROWS_EXPECTED = 30.0  # that a normal shape of residuals counts as
+_ROWS_EXPECTED = 100.0  # that a normal shape of residuals counts as
 _STEPS = 50
 
 

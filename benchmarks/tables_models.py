@@ -50,6 +50,7 @@ from statistics import mean, stdev
 
 from labeldp_trainer import ConfigError, parse_config
 from training_studies.boosting import INSTALL, LIBRARIES
+from training_studies.own_tables import OWN_TABLES
 from training_studies.six_models import (
     BEST,
     DELTA,
@@ -63,10 +64,11 @@ from training_studies.six_models import (
     Runner,
     Trained,
 )
-from training_studies.six_tables import TASKS
+from training_studies.six_tables import TASKS as SIX
 
+TASKS = SIX | OWN_TABLES
 RESULTS = Path(__file__).parent / "results" / "tables_models.jsonl"
-EPSILONS = ("0.5", "1", "2", "4")
+EPSILONS = ("0.25", "0.5", "1", "2", "4")
 LARGER_IS_BETTER = ("accuracy", "AUC")
 
 
@@ -227,7 +229,7 @@ def main():
     parser.add_argument(
         "--only", type=lambda text: text.split(";"), default=list(METHODS), help="METHOD;METHOD"
     )
-    parser.add_argument("--tables", type=lambda text: text.split(","), default=list(TASKS))
+    parser.add_argument("--tables", type=lambda text: text.split(","), default=list(SIX))
     parser.add_argument("--epsilons", type=lambda text: text.split(","), default=list(EPSILONS))
     parser.add_argument("--seeds", type=int, default=5, help="how many; finished ones count")
     parser.add_argument("--results", type=Path, default=RESULTS)

@@ -5,16 +5,20 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from labeldp_runtime import Randomizer
+from labeldp_trainer.discrete_gaussian.noise import greatest_ratio
 from training_studies.boosting import LIBRARIES, Problem, tuned
 from training_studies.hardware import hardware
+from training_studies.own_tables import OWN_TABLES
 from training_studies.six_tables import CLASSES, NUMBERS, SETS, TASKS, Data
 
 DELTA = "1e-5"
+LEAST_RATE = 1e-3  # of counts, that a private constant predicts
 SPLINES = "representation: {{kind: splines, seed: {seed}}}\n"
 INTERACTIONS = "model: {{kind: interactions}}\n"
 PRIVATIZED = "method: {{kind: privatized, artifact: {artifact}}}\n"
@@ -44,9 +48,9 @@ class Boosted:
 
 @dataclass(frozen=True)
 class Constant:
-    """One prediction for all rows."""
+    """One prediction for all rows: all of ε is for it, if it is private."""
 
-    private: bool = False
+    private: bool
 
 
 STAGED, ONE, BEST = "staged release", "one release", "boosting, no privacy"
@@ -65,7 +69,8 @@ METHODS = {
     NOISELESS: Trained("method: {{kind: none}}\n" + INTERACTIONS, False, True),
     "no privacy, splines": Trained("method: {{kind: none}}\n" + SPLINES, False),
     **{f"{BEST}, {name}": Boosted(name, False) for name in LIBRARIES},
-    "constant": Constant(),
+    "private constant": Constant(True),
+    "constant": Constant(False),
 }
 
 
@@ -78,7 +83,7 @@ class Runner:
 
     def __init__(self, name, source, folder):
         """Write the data."""
-        self.name, self.task, self.folder = name, TASKS[name], folder / name
+        self.name, self.task, self.folder = name, (TASKS | OWN_TABLES)[name], folder / name
         self.data = Data(self.task, source, self.folder)
 
     def metrics(self, method, epsilon, seed):
@@ -86,7 +91,7 @@ class Runner:
         if isinstance(method, Trained):
             return self._trained(method, epsilon, seed), None
         if isinstance(method, Constant):
-            return self._constant(), None
+            return self._constant(epsilon if method.private else None, seed), None
         return self._boosted(method, epsilon, seed)
 
     def finished(self, table, name, method, epsilon, seed):
@@ -163,13 +168,20 @@ class Runner:
         predict, chosen = tuned(method.library, problem, seed)
         return self._measured(predict(data.features["test"])), chosen
 
-    def _constant(self):
-        """The loss is best at the mean or at the shares."""
-        labels = self.data.codes(self.data.labels("train"))
+    def _constant(self, epsilon, seed):
+        """The mean or the shares, which are best; with Gaussian noise if they are private."""
+        labels, n = self.data.codes(self.data.labels("train")), self.data.rows
+        noise, random = 0.0, np.random.default_rng(seed)
+        if epsilon is not None:
+            noise = 1 / float(greatest_ratio(Fraction(epsilon), Fraction(DELTA))) ** 0.5 / n
         if self.data.classes is None:
-            return self._measured(np.full(self._truth().shape, labels.mean()))
-        shares = np.bincount(labels, minlength=len(self.data.classes)) / len(labels)
-        return self._measured(np.tile(shares, (len(self._truth()), 1)))
+            low, high = self.task.ends
+            mean = labels.mean() + (high - low) * noise * random.normal()
+            least = LEAST_RATE if self.task.loss == "poisson" else low
+            return self._measured(np.full(self._truth().shape, np.clip(mean, least, high)))
+        shares = np.bincount(labels, minlength=len(self.data.classes)) / n
+        shares = np.maximum(shares + 2**0.5 * noise * random.normal(size=shares.shape), 1 / n)
+        return self._measured(np.tile(shares / shares.sum(), (len(self._truth()), 1)))
 
     def _truth(self):
         return self.data.codes(self.data.labels("test"))

@@ -92,14 +92,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
         columns = learned_columns(setting)
         codes = codes_of(columns, dataset.train.features)  # of a stored release: the same bins
-        release = stored or self._empty(setting, rows, columns)
-        epsilon, delta = exact(self.method.epsilon), exact(self.method.delta)
-        try:
-            plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
-            outputs = 1 if classes is None else len(classes)
-            plan.require_resolved(epsilon, delta, outputs, rows.most_rows)
-        except ValueError as error:
-            raise self.loaded.error(("method", "epsilon"), str(error)) from None
+        empty = self.empty(setting, rows, columns)
+        release = stored or empty
         if stored is not None:
             table = PublicTable(dataset.train.features, columns, codes, rows)
             self._require_fit(stored, table, classes)
@@ -172,10 +166,17 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             reason = "rounding hides the fit to noise alone; nothing was released"
             raise self.loaded.error(("method",), reason) from None
 
-    def _empty(
+    def empty(
         self, setting: Setting, rows: RowOwners, columns: list[BinnedColumn]
     ) -> ReleaseInStages:
+        """A release without parts. Raises ConfigError if δ cannot be proved for any parts."""
         method, classes = self.method, setting.loss.task.classes
+        epsilon, delta = exact(method.epsilon), exact(method.delta)
+        try:
+            plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
+            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows)
+        except ValueError as error:
+            raise self.loaded.error(("method", "epsilon"), str(error)) from None
         facts = StagedFacts(
             classes=classes,
             label_range=None if classes is not None else method.label_range,

@@ -1,0 +1,132 @@
+"""``labeldp train --plan``: what a staged release may learn, before it reads any label."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int32
+from scipy.optimize import brentq
+from scipy.special import softmax
+
+from labeldp_trainer.config import LoadedConfig, StagedRelease
+from labeldp_trainer.config.representation import Steps, silent
+from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.interactions.columns import BinnedColumn
+from labeldp_trainer.interactions.terms import Term, Terms
+from labeldp_trainer.losses import predict
+from labeldp_trainer.methods import open_method
+from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner, params_of
+from labeldp_trainer.methods.method import Setting, limited_to_users
+from labeldp_trainer.methods.one_release import row_owners
+from labeldp_trainer.methods.staged_release import StagedReleaseBuilder
+from labeldp_trainer.models import build_model
+from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.training import read
+
+SIGNALS = (0.2, 0.4, 0.8)
+"""Shares of the variance of labels that features explain."""
+_PAIRS = 1 / 3  # of what features explain
+_DEVIATION = 1 / 8  # of made-up numbers, in widths of the range
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is learned of made-up labels.
+
+    Attributes:
+        signal: the share of the variance of labels that features explain.
+        explained: the share that the model explains of it; below 0 if a constant is better.
+        rows: of the table.
+    """
+
+    signal: float
+    explained: float
+    rows: int
+
+
+def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> Iterator[Forecast]:
+    """One for each of ``SIGNALS``: the method with its noise, on the features and made-up labels.
+
+    The effects of columns, and of pairs, fall as 1, 1/2, 1/3, … in random order. No label is
+    read. Raises InputError.
+    """
+    method = loaded.config.method
+    if not isinstance(method, StagedRelease):
+        raise loaded.error(("method", "kind"), "--plan is for staged_release")
+    builder = open_method(loaded)
+    assert isinstance(builder, StagedReleaseBuilder)
+    builder.columns = builder.columns[1:]
+    dataset, loss = read(loaded, builder, ())
+    model = build_model(loaded, dataset.shape, loss.task.outputs)
+    setting = limited_to_users(Setting(loaded, dataset, model, loss, None, steps=steps))
+    rows, train = RowOwners(**row_owners(setting)), setting.dataset.train
+    columns = learned_columns(setting)
+    codes = codes_of(columns, train.features)
+    release = builder.empty(setting, rows, columns)
+    ends, classes = release.facts.label_range, loss.task.classes
+    exposure = 1.0 if train.exposure is None else train.exposure
+    for number, signal in enumerate(SIGNALS):
+        random = np.random.default_rng(number)
+        if ends is None:
+            assert classes is not None
+            truth = _shares(columns, codes, len(classes), signal, random)
+            drawn = random.random((len(codes), 1)) > np.cumsum(truth, axis=1)[:, :-1]
+            labels = drawn.sum(axis=1).astype(np.int32)
+        else:
+            deviation = (ends[1] - ends[0]) * _DEVIATION
+            effects = _effects(columns, codes, random)
+            truth = exposure * (np.mean(ends) + deviation * np.sqrt(signal) * effects)
+            own = random.normal(size=len(codes)) * deviation * np.sqrt(1 - signal)
+            labels = np.clip(truth + own, *ends)
+            truth = truth[:, None]
+        draws = Draws(
+            release,
+            codes,
+            rows,
+            train.exposure,
+            lambda: labels,  # noqa: B023
+            lambda _: None,
+            add_noise=noisy,
+        )
+        fit = learner(setting, columns, codes, draws, rows.shares).learn()
+        params = params_of(fit, loaded.config.loss, ends)
+        found = loss.predictions(predict(model, params, train)).reshape(len(codes), -1)
+        if ends is None:
+            found = softmax(found, axis=1)
+        missed = np.square(found - truth).mean(axis=0).sum() / truth.var(axis=0).sum()
+        yield Forecast(signal, signal * (1 - float(missed)), len(codes))
+
+
+def _effects(
+    columns: list[BinnedColumn], codes: Int32[np.ndarray, "n c"], random: np.random.Generator
+) -> Float64[np.ndarray, " n"]:
+    """The sum of effects of a row, of mean 0 and variance 1."""
+    names = random.permutation([c for c, column in enumerate(columns) if column.rank])
+    mains, pairs = names[:, None], np.sort(np.stack([names[1:], names[:-1]], axis=1), axis=1)
+    found = np.zeros(len(codes))
+    for terms, share in ((mains, 1 - _PAIRS), (pairs, _PAIRS)):
+        sizes = 1 / np.arange(1, len(terms) + 1)
+        for term, size in zip(terms, share * sizes / sizes.sum(), strict=True):
+            own = Terms(columns, codes, (Term(tuple(term.tolist())),))
+            effect = own.weighted(np.r_[0.0, random.normal(size=own.width - 1)])
+            found += np.sqrt(size) * (effect - effect.mean()) / (effect.std() or 1.0)
+    return (found - found.mean()) / (found.std() or 1.0)
+
+
+def _shares(
+    columns: list[BinnedColumn],
+    codes: Int32[np.ndarray, "n c"],
+    classes: int,
+    signal: float,
+    random: np.random.Generator,
+) -> Float64[np.ndarray, "n k"]:
+    """The probabilities of classes, of which features explain this share of the variance."""
+    logits = np.stack([_effects(columns, codes, random) for _ in range(classes)], axis=1)
+
+    def explained(scale: float) -> float:
+        p = softmax(scale * logits, axis=1)
+        return float(p.var(axis=0).sum() / (p.mean(axis=0) * (1 - p.mean(axis=0))).sum())
+
+    scale = brentq(lambda scale: explained(scale) - signal, 0.0, 1e3)
+    return np.asarray(softmax(scale * logits, axis=1))

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Float32, Real
-from scipy.stats import rankdata
+from jaxtyping import Float, Float32, Float64, Real
 
 from labeldp_compile.toolkit import plain
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.features import Features, each_array, named_arrays
+from labeldp_trainer.data.features import Features, each_array, factors_of, named_arrays
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.models import Model, Params
 from labeldp_trainer.operators import POISSON_FLOOR, log_softmax, namespace, softplus
@@ -86,13 +85,19 @@ _ROUNDING = 1e-5  # a model's metrics are means in float32
 def mean_metrics(
     model: Model, loss: Loss, params: Params, x: Features, targets: Real[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """The means of a loss's metrics over test features [n, …] and targets, computed by numpy."""
+    """The means of a loss's metrics over test features [n, …] and targets, computed by numpy; those
+    of weighted rows if a table has weights."""
     n, totals = len(targets), dict[str, float]()
+    w = _weights(factors_of(x, "weights"), n)
     with np.errstate(all="ignore"):  # a warning would say that there are such labels
         for outputs, part in _outputs(model, params, x, n):
             for name, values in loss.metrics(outputs, targets[part]).items():
-                totals[name] = totals.get(name, 0.0) + float(values.sum(dtype=np.float64))
-    return {name: totals[name] / n for name in sorted(totals)}
+                totals[name] = totals.get(name, 0.0) + float((w[part] * values).sum())
+    return {name: totals[name] / float(w.sum()) for name in sorted(totals)}
+
+
+def _weights(given: Real[np.ndarray, " n"] | None, n: int) -> Float64[np.ndarray, " n"]:
+    return np.ones(n) if given is None else given.astype(np.float64)
 
 
 def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray, "n k"]:
@@ -121,46 +126,54 @@ def _outputs(
 
 
 def constant_metrics(
-    loss: Loss, targets: Real[np.ndarray, " n"], exposure: Real[np.ndarray, " n"] | None = None
+    loss: Loss,
+    targets: Real[np.ndarray, " n"],
+    exposure: Real[np.ndarray, " n"] | None = None,
+    weights: Real[np.ndarray, " n"] | None = None,
 ) -> dict[str, float]:
-    """Every metric of the loss, each at the constant that is best for it, times exposure.
+    """Every metric of the loss, each at the constant that is best for it, times exposure. Means are
+    weighted.
 
     Classes: the largest class's share and the entropy of the shares; of two, an AUC of 1/2.
     Numbers: the variance, the mean distance from the median, and the loss at the mean (squared,
     Poisson) or the median.
     """
+    w = _weights(weights, len(targets))
     if loss.task.classes is not None:
-        shares = np.bincount(targets, minlength=len(loss.task.classes)) / len(targets)
+        shares = np.bincount(targets, w, len(loss.task.classes)) / w.sum()
         seen = shares[shares > 0]
         best = {"loss": float(-(seen * np.log(seen)).sum()), "accuracy": float(shares.max())}
         return best | ({"auc": 0.5} if len(seen) == len(shares) == TWO else {})
     y = targets.astype(np.float64)
-    e = np.ones(len(y)) if exposure is None else exposure.astype(np.float64)
+    e = _weights(exposure, len(y))
+    both = w * e
     with np.errstate(over="ignore", invalid="ignore"):
-        mse = float(np.square(y - e * ((e @ y) / (e @ e))).mean())
+        mse = float(np.average(np.square(y - e * ((both @ y) / (both @ e))), weights=w))
         order = np.argsort(y / e, kind="stable")
-        middle = order[np.searchsorted(np.cumsum(e[order]), e.sum() / 2)]
-        mae = float(np.abs(y - e * (y / e)[middle]).mean())
-        mean = np.maximum(e * (y.sum() / e.sum()), POISSON_FLOOR)
+        middle = order[np.searchsorted(np.cumsum(both[order]), both.sum() / 2)]
+        mae = float(np.average(np.abs(y - e * (y / e)[middle]), weights=w))
+        mean = np.maximum(e * ((w @ y) / both.sum()), POISSON_FLOOR)
         best = {
             "squared": 0.5 * mse,
             "absolute": mae,
-            "poisson": float((mean - y * np.log(mean)).mean()),
+            "poisson": float(np.average(mean - y * np.log(mean), weights=w)),
         }
     return {"loss": best[loss.name], "mse": mse, "mae": mae}
 
 
 def area_under_curve(
-    outputs: Float32[np.ndarray, "n 2"], targets: Real[np.ndarray, " n"]
+    outputs: Float32[np.ndarray, "n 2"],
+    targets: Real[np.ndarray, " n"],
+    weights: Real[np.ndarray, " n"] | None = None,
 ) -> float | None:
     """How often a row of the second class has larger odds of it than one of the first; ties count
-    half. None without rows of both."""
-    ranks = rankdata(outputs[:, 1].astype(np.float64) - outputs[:, 0])
-    second = targets == 1
-    count, others = int(second.sum()), int((~second).sum())
-    if not count or not others:
+    half, and a pair the product of its weights. None without rows of both, or with odds of NaN."""
+    w, odds = _weights(weights, len(targets)), outputs[:, 1].astype(np.float64) - outputs[:, 0]
+    second, (values, place) = targets == 1, np.unique(odds, return_inverse=True)
+    if second.all() or not second.any() or np.isnan(odds).any():
         return None
-    return float((ranks[second].sum() - count * (count + 1) / 2) / (count * others))
+    first, last = (np.bincount(place, w * own, len(values)) for own in (~second, second))
+    return float(last @ (np.cumsum(first) - first / 2) / (first.sum() * last.sum()))
 
 
 def worse_than_constant(

@@ -238,10 +238,10 @@ def _tested(fitted: Fitted, loss: Loss, tests: TestArrays, part: DataPart | None
     line = for_json(fitted.metrics)
     found = {name[5:]: value for name, value in line.items() if name.startswith("test_")}
     targets = np.asarray(tests[1])
-    constant = for_json(constant_metrics(loss, targets, part.exposure))
+    constant = for_json(constant_metrics(loss, targets, part.exposure, part.weights))
     if "auc" in constant:
         outputs = predict(fitted.model, fitted.params, part)
-        found |= for_json({"auc": area_under_curve(outputs, targets)})
+        found |= for_json({"auc": area_under_curve(outputs, targets, part.weights)})
     return Tested(found, constant, len(tests[1]))
 
 

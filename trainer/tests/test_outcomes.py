@@ -50,19 +50,22 @@ def runs(*arguments):
 
 
 @pytest.mark.parametrize("exposure", [None, np.array([1, 2, 0.5, 1, 4], np.float32)])
-def test_the_best_constants_are_the_best(exposure):
+@pytest.mark.parametrize("weights", [None, np.array([3, 1, 1, 8, 0.1], np.float32)])
+def test_the_best_constants_are_the_best(exposure, weights):
     y = np.array([0, 0, 1, 3, 10], np.float32)
     for name in ("squared", "absolute", "poisson"):
         loss = Loss(name, Task())
-        found = constant_metrics(loss, y, exposure)
+        found = constant_metrics(loss, y, exposure, weights)
         for value in np.linspace(0.05, 12, 200):
             f = np.float32(value) * (np.ones(5, np.float32) if exposure is None else exposure)
             losses = {"squared": 0.5 * (f - y) ** 2, "absolute": abs(f - y)}
             losses["poisson"] = f - y * np.log(f)
-            assert found["loss"] <= losses[name].mean() + 1e-6
-            assert found["mse"] <= ((f - y) ** 2).mean() + 1e-6
-            assert found["mae"] <= abs(f - y).mean() + 1e-6
-    shares = constant_metrics(Loss("cross_entropy", Task((5, 6, 7))), np.array([0, 0, 1, 0]))
+            assert found["loss"] <= np.average(losses[name], weights=weights) + 1e-6
+            assert found["mse"] <= np.average((f - y) ** 2, weights=weights) + 1e-6
+            assert found["mae"] <= np.average(abs(f - y), weights=weights) + 1e-6
+    of_classes, weights = Loss("cross_entropy", Task((5, 6, 7))), np.array([2, 1, 1])
+    shares = constant_metrics(of_classes, np.array([0, 0, 1, 0]))
+    assert shares == pytest.approx(constant_metrics(of_classes, np.array([0, 1, 0]), None, weights))
     assert shares["accuracy"] == 0.75
     assert shares["loss"] == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
 
@@ -75,6 +78,9 @@ def test_the_area_counts_pairs_of_rows():
     pairs = odds[targets == 1][:, None] - odds[targets == 0][None, :]
     expected = (pairs > 0).mean() + (pairs == 0).mean() / 2
     assert area_under_curve(outputs, targets) == pytest.approx(expected)
+    twice = random.integers(1, 3, 60)
+    repeated = area_under_curve(np.repeat(outputs, twice, 0), np.repeat(targets, twice))
+    assert area_under_curve(outputs, targets, twice) == pytest.approx(repeated)
     assert area_under_curve(outputs, np.zeros(60, int)) is None
     rare = Loss("cross_entropy", Task(("no", "yes")))
     assert constant_metrics(rare, targets)["auc"] == 0.5

@@ -110,6 +110,7 @@ class NoisySum(Approximate):
 
 Label = StrictInt | StrictStr
 MAX_CLASSES = 100_000
+FACTORS = ("exposure", "weights")
 DATE_FEATURES = ("days since 1970", "year", "month", "day of month", "weekday", "hour")
 
 
@@ -162,11 +163,21 @@ class TableData(_Data, TextData):
         description="public column of a table of counts: for how long, or of how many, a row "
         "counts; labels are expected to be proportional to it",
     )
+    weights: StrictStr | None = Field(
+        None,
+        description="public column of how much a row counts in learning and in test metrics, such "
+        "as survey weights",
+    )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns with features."""
         return (*self.numeric, *self.categorical, *self.dates)
+
+    @property
+    def factors(self) -> dict[str, str]:
+        """The columns of positive numbers that are no features, by key."""
+        return {key: name for key in FACTORS if (name := getattr(self, key)) is not None}
 
     @property
     def numeric_features(self) -> tuple[str, ...]:
@@ -181,8 +192,11 @@ class TableData(_Data, TextData):
         yield not columns, "has no features; list columns under numeric, categorical or dates"
         yield len(set(columns)) < len(columns), "a feature column is listed twice"
         yield self.label in self.columns, f"the label {self.label!r} is also a feature"
-        other = self.exposure in (self.label, *self.columns)
-        yield other, f"exposure: {self.exposure!r} is also the label or a feature; copy the column"
+        others = [self.label, *self.columns]
+        for key, name in self.factors.items():
+            reason = f"{key}: {name!r} is also the label, a feature or exposure; copy the column"
+            yield name in others, reason
+            others.append(name)
 
 
 class NpzData(_Data):
@@ -221,5 +235,5 @@ DataConfig = Annotated[TableData | NpzData | IdxData, Field(discriminator="kind"
 def features_of(data: DataConfig) -> tuple[str, ...]:
     """The public columns or array. None for idx files, where features have their own file."""
     if isinstance(data, TableData):
-        return data.columns if data.exposure is None else (*data.columns, data.exposure)
+        return (*data.columns, *data.factors.values())
     return (data.features,) if isinstance(data, NpzData) else ()

@@ -119,10 +119,12 @@ def _data_rules(config: Config) -> Iterator[Rule]:
         yield data.classes is not None, "data.classes", "classes need loss: cross_entropy"
         reason = "needs loss: cross_entropy; for a regression, compile the spec with goal: training"
         yield bool(getattr(method, "correction", None)), "method.correction", reason
-    exposed = getattr(data, "exposure", None) is not None
-    yield exposed and config.loss != "poisson", "data.exposure", "is for counts; use loss: poisson"
+    factors = data.factors if isinstance(data, TableData) else {}
+    reason = "is for counts; use loss: poisson"
+    yield "exposure" in factors and config.loss != "poisson", "data.exposure", reason
     reason = "needs a model of interactions, such as that of method staged_release"
-    yield exposed and config.interactions is None, "data.exposure", reason
+    for key in factors:
+        yield config.interactions is None, f"data.{key}", reason
     for name in ("column", "private_column", "user_column"):
         given = getattr(method, name, None) is not None
         yield given and data.kind == "idx", f"method.{name}", "idx files have no columns"

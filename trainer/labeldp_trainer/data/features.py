@@ -38,7 +38,8 @@ from labeldp_trainer.errors import DataError
 
 # The data that training sees: feature arrays, and label columns in their original types.
 
-# A pytree of arrays [n, …]: {"numeric", "categorical"} of a table, and its "exposure"; or images.
+# A pytree of arrays [n, …]: {"numeric", "categorical"} of a table, with its "exposure" and
+# "weights"; or images.
 Features = Any
 
 
@@ -80,7 +81,12 @@ class DataPart:
     @property
     def exposure(self) -> NDArray[np.float32] | None:
         """[n] of a table of counts that has one."""
-        return self.features.get("exposure") if isinstance(self.features, dict) else None
+        return factors_of(self.features, "exposure")
+
+    @property
+    def weights(self) -> NDArray[np.float32] | None:
+        """[n] of a table that has them."""
+        return factors_of(self.features, "weights")
 
     def take(self, rows: NDArray[np.int64]) -> DataPart:
         """Only these rows."""
@@ -115,6 +121,11 @@ class Dataset:
     def digest(self) -> str:
         """SHA-256 of the training features, which are public. It does not depend on labels."""
         return self.input_digest or array_digest(self.train.features)
+
+
+def factors_of(features: Features, key: str) -> NDArray[np.float32] | None:
+    """[n] exposure or weights of a table that has them."""
+    return features.get(key) if isinstance(features, dict) else None
 
 
 def each_array(tree: Any, function: Callable[[Any], Any]) -> Any:
@@ -209,7 +220,7 @@ class TableEncoder(_Stated):
         categorical: the categorical columns.
         dates: the columns of dates.
         takes_missing_numbers: whether missing numbers and dates become NaN; otherwise an error.
-        exposure: its column.
+        exposure, weights: their columns.
     """
 
     kind: Literal["table"] = "table"
@@ -218,6 +229,7 @@ class TableEncoder(_Stated):
     dates: list[str]
     takes_missing_numbers: bool
     exposure: ExposureColumn | None = None
+    weights: str | None = None
 
     @property
     def numeric_columns(self) -> list[NumericColumn]:
@@ -279,13 +291,14 @@ class TableEncoder(_Stated):
             categorical.append(CategoricalColumn(name=name, vocabulary=known))
         exposure = None
         if (of := config.exposure) is not None:
-            exposure = ExposureColumn(name=of, mean=float(_exposure(train, of).mean()))
+            exposure = ExposureColumn(name=of, mean=float(_positive(train, "exposure", of).mean()))
         return cls(
             numeric=numeric,
             categorical=categorical,
             dates=list(dates),
             takes_missing_numbers=takes_missing_numbers,
             exposure=exposure,
+            weights=config.weights,
         )
 
     def part(self, found: TableColumns) -> DataPart:
@@ -308,8 +321,10 @@ class TableEncoder(_Stated):
                 )
         features = {"numeric": numbers, "categorical": codes}
         if self.exposure is not None:
-            exposure = _exposure(found, self.exposure.name) / self.exposure.mean
+            exposure = _positive(found, "exposure", self.exposure.name) / self.exposure.mean
             features["exposure"] = exposure.astype(np.float32)
+        if self.weights is not None and self.weights in found.factors:  # predictions need none
+            features["weights"] = _positive(found, "weights", self.weights).astype(np.float32)
         return DataPart(features, found.rows, found.others, found.source, found.files)
 
 
@@ -342,18 +357,16 @@ def _numbers(
     return numbers
 
 
-def _exposure(found: TableColumns, name: str) -> NDArray[np.float64]:
+def _positive(found: TableColumns, key: str, name: str) -> NDArray[np.float64]:
     """[n] positive numbers that float32 can hold. Raises DataError."""
-    exposure = found.exposure
-    assert exposure is not None
-    largest = float(np.finfo(np.float32).max)
-    gaps = np.count_nonzero(~((exposure > 1 / largest) & (exposure < largest)))
+    numbers, largest = found.factors[name], float(np.finfo(np.float32).max)
+    gaps = np.count_nonzero(~((numbers > 1 / largest) & (numbers < largest)))
     if gaps:
         raise DataError(
             f"{found.source}: {gaps:,} of {found.rows:,} rows have no positive number in the "
-            f"column of exposure {name!r}; drop these rows"
+            f"column of {key} {name!r}; drop these rows"
         )
-    return exposure
+    return numbers
 
 
 def _no_dates(found: TableColumns, name: str, count: int) -> DataError:

@@ -143,9 +143,9 @@ class TableColumns:
         numbers: [n, numeric features], those of dates last. NaN for a missing number or date;
             infinite for text that is none.
         texts: [n] for each categorical feature, null for missing text.
-        exposure: [n] if the config names one, with NaN and infinite as in ``numbers``.
         others: [n] labels and ids by name, as Arrow arrays or ``Cells``.
         files: that were read, with the metadata of Parquet schemas.
+        factors: [n] exposure and weights by name, with NaN and infinite as in ``numbers``.
     """
 
     source: str
@@ -153,8 +153,8 @@ class TableColumns:
     numbers: Floats
     texts: tuple[pa.Array, ...]
     others: Mapping[str, pa.Array | Cells]
-    files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
-    exposure: Floats | None = None
+    files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...]
+    factors: Mapping[str, Floats]
 
 
 def read_table(
@@ -181,7 +181,7 @@ def read_table(
         tuple(map(pa.concat_arrays, zip(*(batch.texts for batch in found), strict=True))),
         {name: _whole(path, name, [batch.others[name] for batch in found]) for name in others},
         tuple(dict(file for batch in found for file in batch.files).items()),
-        None if config.exposure is None else np.concatenate([b.exposure for b in found]),
+        {name: np.concatenate([b.factors[name] for b in found]) for name in found[0].factors},
     )
 
 
@@ -212,8 +212,8 @@ def table_batches(
     labels = {*others[:1], config.label}
     form, numbers = form or config.form, set[str]()
     if is_text and form.decimal == ",":
-        exposure = filter(None, [config.exposure])
-        numbers = {*config.numeric, *exposure, *(labels if config.classes is None else ())}
+        factors = config.factors.values()
+        numbers = {*config.numeric, *factors, *(labels if config.classes is None else ())}
     for batch in read_columns(path, names, form, labels, every=every):
         part = batch if most is None else batch.slice(0, most)
         kept = with_decimal_points(part, numbers) if numbers else part
@@ -241,10 +241,8 @@ def _columns(
     texts = tuple(_texts(column(name), name, path) for name in config.categorical)
     files = ((path, None if is_text else batch.schema.metadata),)
     taken = {name: column(name) for name in others}
-    exposure = None
-    if (of := config.exposure) is not None:
-        exposure = feature_numbers(column(of), of, path)
-    return TableColumns(str(path), len(batch), numbers, texts, taken, files, exposure)
+    factors = {name: feature_numbers(column(name), name, path) for name in config.factors.values()}
+    return TableColumns(str(path), len(batch), numbers, texts, taken, files, factors)
 
 
 def feature_numbers(column: pa.Array | Cells, name: str, path: Path) -> Any:

@@ -28,7 +28,7 @@ from labeldp_trainer.interactions.stages import STAGES, Fit, Learner
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.rows import UNIT
+from labeldp_trainer.one_release.rows import UNIT, RowOwners
 from labeldp_trainer.operators import POISSON_FLOOR
 from labeldp_trainer.run.folder import Line, write_bytes
 
@@ -179,6 +179,7 @@ class KnownLabels:
         base: [K] shares of classes; None of numbers.
         extra: variance of a target that randomizing added.
         ends: of numbers; None of classes.
+        shares: [n] that multiply the rows, or None.
         exposure, visible, most_sums, refined, guess: as in ``Source``.
     """
 
@@ -188,6 +189,7 @@ class KnownLabels:
     base: Float64[np.ndarray, " k"] | None
     extra: float
     ends: tuple[float, float] | None = None
+    shares: Float32[np.ndarray, " n"] | None = None
     exposure: Float32[np.ndarray, " n"] | None = None
     visible: bool = True
     most_sums: int = 450
@@ -218,7 +220,7 @@ class KnownLabels:
         terms = Terms(self.columns, self.codes, question.terms)
         offset = question.offset
         compared = None if offset is None else offset.over(terms, self.exposure)
-        for part, whole in question.integer_rows(terms, None):
+        for part, whole in question.integer_rows(terms, self.shares):
             keep(part, whole)
             q = whole / UNIT
             t = self.targets.rows[self.targets.codes[part]]
@@ -259,15 +261,15 @@ def known_labels_method(
     """The method for labels that may be looked at; ``stated`` are the fields of ``Method``."""
 
     def solve(run: TrainingRun) -> tuple[Params, Line]:
-        columns = learned_columns(setting)
-        codes = codes_of(columns, setting.dataset.train.features)
+        columns, train = learned_columns(setting), setting.dataset.train
+        codes = codes_of(columns, train.features)
         order = np.lexsort(codes.T)  # rows that no bin tells apart follow one another
         codes, labels = codes[order], Coded(targets.codes[order], targets.rows)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
-        exposure = setting.dataset.train.exposure
-        exposure = None if exposure is None else exposure[order]
-        source = KnownLabels(columns, codes, labels, shares, extra, range_, exposure)
-        fit = learner(setting, columns, codes, source).learn()
+        of_rows = RowOwners(count=train.rows, weights=train.weights).shares
+        factors, exposure = (f if f is None else f[order] for f in (of_rows, train.exposure))
+        source = KnownLabels(columns, codes, labels, shares, extra, range_, factors, exposure)
+        fit = learner(setting, columns, codes, source, factors).learn()
         keep_effects(run, fit)
         loss = setting.loaded.config.loss
         return params_of(fit, loss, ends, labels, randomized=extra > 0), {}

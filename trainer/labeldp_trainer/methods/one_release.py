@@ -202,10 +202,10 @@ def row_owners(setting: Setting) -> dict[str, Any]:
     loaded, train = setting.loaded, setting.dataset.train
     if train.rows > MOST_ROWS:
         raise DataError(f"{train.source}: has more than {MOST_ROWS:,} rows; use fewer")
-    owners = owners_of(loaded, train)
+    owners, found = owners_of(loaded, train), {"count": train.rows, "weights": train.weights}
     if owners is None:
-        return {"count": train.rows}
+        return found
     column, most = loaded.config.user_column, loaded.config.examples_per_user
     assert column is not None and most is not None
     users = Users(column=column, max_examples_per_user=most, sha256=array_digest(owners))
-    return {"count": train.rows, "owners": owners, "users": users}
+    return {**found, "owners": owners, "users": users}

@@ -42,7 +42,7 @@ from labeldp_trainer.coefficients import (
     of_private,
 )
 from labeldp_trainer.config import LoadedConfig, Privatized
-from labeldp_trainer.config.data import IdxData, TableData, features_of
+from labeldp_trainer.config.data import FACTORS, IdxData, TableData, features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
 from labeldp_trainer.errors import ArtifactError, DataError, RunFolderError
@@ -153,7 +153,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             ("data", "numeric"): data.numeric if isinstance(data, TableData) else (),
             ("data", "categorical"): data.categorical if isinstance(data, TableData) else (),
             ("data", "dates"): data.dates if isinstance(data, TableData) else (),
-            ("data", "exposure"): (getattr(data, "exposure", None),),
+            **{("data", key): (getattr(data, key, None),) for key in FACTORS},
             ("data", "features"): () if isinstance(data, TableData) else features_of(data),
         }
         for place, names in places.items():

@@ -54,6 +54,7 @@ from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError
 from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
 
 _REHEARSED_COLUMNS = 4
+_HEAVY = 0.99  # of weights: one in a hundred rows has more, and some of these are long
 
 
 class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
@@ -174,7 +175,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         epsilon, delta = exact(method.epsilon), exact(method.delta)
         try:
             plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
-            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows)
+            heavy = float(np.quantile(rows.relative, _HEAVY, method="lower"))
+            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, heavy)
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
         facts = StagedFacts(

@@ -46,11 +46,13 @@ class RowOwners:
         count: n rows.
         owners: [n] numbers of the users, or None if a label is on its own.
         users: what a release says of them.
+        weights: [n] positive numbers, in any unit; None if all are 1.
     """
 
     count: int
     owners: Int64[np.ndarray, " n"] | None = None
     users: Users | None = None
+    weights: Float32[np.ndarray, " n"] | None = None
 
     @property
     def units(self) -> int:
@@ -86,15 +88,24 @@ class RowOwners:
         step, owners = -(-self.count // most), self.owners
         if owners is not None:
             owners = np.unique(owners[::step], return_inverse=True)[1]
-        return replace(self, count=len(range(0, self.count, step)), owners=owners)
+        weights = None if self.weights is None else self.weights[::step]
+        count = len(range(0, self.count, step))
+        return replace(self, count=count, owners=owners, weights=weights)
+
+    @cached_property
+    def relative(self) -> Float32[np.ndarray, " n"]:
+        """Weights, of which the largest is 1. They are the same on every processor."""
+        if self.weights is None:
+            return np.ones(self.count, np.float32)
+        return self.weights / self.weights.max()
 
     @cached_property
     def shares(self) -> Float32[np.ndarray, " n"] | None:
-        """1/m for each of the m rows of a user."""
+        """1/m for each of the m rows of a user, times its weight; None if all are 1."""
         if self.owners is None:
-            return None
+            return None if self.weights is None else self.relative
         counts = np.bincount(self.owners)
-        return (1 / counts[self.owners]).astype(np.float32)
+        return (self.relative / counts[self.owners]).astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)

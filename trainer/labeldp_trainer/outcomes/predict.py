@@ -240,7 +240,8 @@ def encoded_rows(
     config, encoder = trained.loaded.config, trained.encoder
     if isinstance(encoder, TableEncoder):
         assert isinstance(config.data, TableData)
-        for batch, found in table_batches(path, config.data, form=form, every=every):
+        data = config.data.model_copy(update={"weights": None})  # of no use without labels
+        for batch, found in table_batches(path, data, form=form, every=every):
             yield batch, found, encoder.part(found)
         return
     if (given := given_vectors(config.representation)) is not None:

@@ -13,6 +13,7 @@ from labeldp_verify.printable import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import Features, array_digest
+from labeldp_trainer.data.features import factors_of
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 from labeldp_trainer.interactions.questions import LabelQuestion, Offset, RowWeights
 from labeldp_trainer.one_release.plan import ReleaseCheck, promise_checks
@@ -116,7 +117,7 @@ def replayed(
 ) -> Iterator[ReleaseCheck]:
     """Whether every stage asked what follows from features and the answers before it."""
     asked: dict[int, LabelQuestion] = {}
-    exposure = table.features.get("exposure")
+    exposure = factors_of(table.features, "exposure")
     draws = Draws(
         release, table.codes, table.rows, exposure, None, lambda grown: None, asked.__setitem__
     )

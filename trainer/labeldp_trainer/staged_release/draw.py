@@ -217,11 +217,12 @@ class Draws:
 
     def curve(self, offset: Offset, spread: float) -> MeanCurve | None:
         """From a noisy histogram of residuals in groups of rows by their prediction."""
-        moved = histogram_sensitivity(self.rows.most_rows)
-        noise = self._plan.sigma(self._at, moved) / COUNT
-        groups = ResidualGroups.of(self._predicted(offset), spread, noise)
+        sigma = self._plan.sigma(self._at, histogram_sensitivity(self.rows.most_rows))
+        # a mean is one of weighted rows: at most COUNT steps each, and not 0
+        steps = np.maximum(np.rint(self.rows.relative.astype(float) * COUNT).astype(np.int64), 1)
+        groups = ResidualGroups.of(self._predicted(offset), steps, spread, sigma)
         shares, noise = self._counted(
-            lambda: groups.cells_of(self._numbers() - groups.predicted), groups.cells
+            lambda: groups.cells_of(self._numbers() - groups.predicted), groups.cells, steps
         )
         ends = self.release.facts.label_range
         if ends is None or self._scale.power == 1:
@@ -229,9 +230,10 @@ class Draws:
         return groups.curve(shares, noise, self._scale, ends)
 
     def noise(self, clip: float) -> float:
-        """About the deviation of the next sums, in units of labels and of rows of length 1."""
+        """About the deviation of the next sums, in units of labels and of rows of usual length."""
         moved = squared_sensitivity(UNIT * UNIT, classes=self._classes)
-        return self._plan.sigma(self._at, moved) * self._unit(clip)
+        usual = float(self.rows.relative.mean(dtype=np.float64))
+        return self._plan.sigma(self._at, moved) * self._unit(clip) / usual
 
     def sums(
         self, question: LabelQuestion, keep: KeepRows
@@ -279,31 +281,37 @@ class Draws:
 
         def bins() -> Int64[np.ndarray, " n"]:
             x = of(self._numbers())
-            return np.searchsorted(edges[1:-1], x[~np.isnan(x)], side="right")
+            found = np.searchsorted(edges[1:-1], x, side="right")
+            return np.where(np.isnan(x), len(edges) - 1, found)
 
         return visible(*self._counted(bins, len(edges) - 1), np.diff(edges))
 
     def _counted(
-        self, bins: Callable[[], Int64[np.ndarray, " n"]], count: int
+        self,
+        bins: Callable[[], Int64[np.ndarray, " n"]],
+        count: int,
+        steps: int | Int64[np.ndarray, " n"] = COUNT,
     ) -> tuple[Float64[np.ndarray, " b"], float]:
-        """Shares of the rows, and the deviation of their noise."""
+        """Shares of the rows in bins 0 … count − 1, and the deviation of their noise; a row counts
+        as at most COUNT steps."""
         if self._at == len(self.release.parts):
             moved = histogram_sensitivity(self.rows.most_rows)
             sigma = self._plan.sigma(self._at, moved)
-            counts = np.bincount(bins(), minlength=count).astype(np.int64)
+            counts = np.zeros(count + 1, np.int64)
+            np.add.at(counts, bins(), steps)
             facts = PartFacts(
                 kind=self._plan.parts[self._at][0],
                 sigma=sigma,
                 squared_sensitivity=moved,
                 previous_sha256=self.release.sha256,
             )
-            self._grow(facts, counts * COUNT)
+            self._grow(facts, counts[:-1])
         part = self.release.parts[self._at]
         if len(part.answer) != count:
             raise ValueError("the histogram has other bins")
         self._at += 1
-        n = self.rows.count
-        return part.answer / COUNT / n, part.facts.sigma / COUNT / n
+        total = float(np.mean(steps)) * self.rows.count
+        return part.answer / total, part.facts.sigma / total
 
     def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
         found, total = self._summed(question, keep)

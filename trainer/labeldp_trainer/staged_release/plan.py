@@ -166,17 +166,20 @@ class BudgetPlan:
             lambda less: continuous_delta(ratio, less) + (1 + exp_upper(less)) * distance, epsilon
         )
 
-    def require_resolved(self, epsilon: Fraction, delta: Fraction, outputs: int, most: int) -> None:
+    def require_resolved(
+        self, epsilon: Fraction, delta: Fraction, outputs: int, most: int, weight: float
+    ) -> None:
         """Raise ValueError unless δ is proved for the parts, for any questions that they ask.
 
-        ``outputs`` are the columns of sums, ``most`` the rows of an owner.
+        ``outputs`` are the columns of sums, ``most`` the rows of an owner, ``weight`` is that of
+        rows of which some are long; the largest of all is 1.
         """
-        noises = []
+        noises, short = [], int(_SHORT * weight)
         for number, (kind, _) in enumerate(self.parts):
             sums = kind == "sums"
             moved = histogram_sensitivity(most)
             if sums:
-                moved = squared_sensitivity(_SHORT * _SHORT, classes=outputs > 1)
+                moved = squared_sensitivity(short * short, classes=outputs > 1)
             size = MOST_SUMS * outputs if sums else MOST_BINS + outputs
             noises.append(ProvedNoise(moved, self.sigma(number, moved), size))
         if self.proved_delta(noises, epsilon) > delta:

@@ -100,21 +100,29 @@ class ResidualGroups:
 
     Attributes:
         predicted: [n] of the rows.
+        steps: [n] that a row counts as.
         edges: [g − 1] between the groups.
         deviation: of residuals: the unit of the bins.
     """
 
     predicted: Float64[np.ndarray, " n"]
+    steps: Int64[np.ndarray, " n"]
     edges: Float64[np.ndarray, " e"]
     deviation: float
 
     @classmethod
-    def of(cls, predicted: Float64[np.ndarray, " n"], spread: float, noise: float) -> Self:
-        """Residuals have this variance, and counts noise of this deviation."""
-        groups = int(np.clip(len(predicted) / (_NOISE_OF_A_GROUP * noise), 1, MOST_GROUPS))
+    def of(
+        cls,
+        predicted: Float64[np.ndarray, " n"],
+        steps: Int64[np.ndarray, " n"],
+        spread: float,
+        sigma: int,
+    ) -> Self:
+        """Residuals have this variance, and counts of steps noise of this deviation."""
+        groups = int(np.clip(steps.sum() / (_NOISE_OF_A_GROUP * sigma), 1, MOST_GROUPS))
         inner = np.linspace(0, 1, groups + 1)[1:-1]
         edges = np.unique(np.quantile(predicted, inner, method="higher"))
-        return cls(predicted, edges[edges > predicted.min()], float(np.sqrt(spread)))
+        return cls(predicted, steps, edges[edges > predicted.min()], float(np.sqrt(spread)))
 
     @property
     def cells(self) -> int:
@@ -125,12 +133,11 @@ class ResidualGroups:
     def _group(self) -> Int64[np.ndarray, " n"]:
         return np.searchsorted(self.edges, self.predicted, side="right")
 
-    def cells_of(self, residuals: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
-        """The bins of the rows that have a residual."""
-        there = ~np.isnan(residuals)
+    def cells_of(self, residuals: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+        """The bins of the rows; ``cells`` of a row without a residual."""
         cuts = np.linspace(-_WIDEST, _WIDEST, RESIDUAL_BINS - 1) * self.deviation
-        bins = np.searchsorted(cuts, residuals[there], side="right")
-        return self._group[there] * RESIDUAL_BINS + bins
+        bins = self._group * RESIDUAL_BINS + np.searchsorted(cuts, residuals, side="right")
+        return np.where(np.isnan(residuals), self.cells, bins)
 
     def curve(
         self,
@@ -139,8 +146,8 @@ class ResidualGroups:
         scale: LabelScale,
         label_range: tuple[float, float],
     ) -> MeanCurve:
-        """From noisy shares of all rows in the bins; what noise hides is as if it were normal."""
-        rows = np.bincount(self._group) / len(self._group)
+        """From noisy shares of all steps in the bins; what noise hides is as if it were normal."""
+        rows = np.bincount(self._group, self.steps) / self.steps.sum()
         by_group = shares.reshape(len(rows), RESIDUAL_BINS)
         bin_width = 2 * _WIDEST / (RESIDUAL_BINS - 2)
         middles = (np.arange(RESIDUAL_BINS) - (RESIDUAL_BINS - 1) / 2) * bin_width

@@ -74,6 +74,7 @@ def table(
     order=1,
     colours=0,
     usual=0.0,
+    weights=None,
 ):
     """Two columns of numbers, one with a missing entry, and perhaps a column of colours.
 
@@ -95,7 +96,7 @@ def table(
         owners = np.asarray(owners, np.int64)
         digest = array_digest(owners)
         users = Users(column="user", max_examples_per_user=3, sha256=digest)
-    rows = RowOwners(count=count, owners=owners, users=users)
+    rows = RowOwners(count=count, owners=owners, users=users, weights=weights)
     facts = StagedFacts(
         classes=classes,
         label_range=None if classes is not None else ENDS,

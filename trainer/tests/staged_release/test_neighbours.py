@@ -9,11 +9,12 @@ import pytest
 from trainer.tests.staged_release.staged_helpers import ALL, ENDS, own_noise, table
 
 HISTORIES = 250 if ALL else 3
-"""Of each of four tables."""
+"""Of each of these tables."""
 NUMBERS = (ENDS[0], 0.1, ENDS[1], np.nan)  # the last one is missing
 TABLES = {
     "classes": {"classes": (0, 1, 2)},
     "numbers": {},
+    "numbers with weights": {"weights": np.float32([3, 1, 0.5, 3])},
     "classes of users": {"classes": (0, 1, 2), "owners": [0, 1, 1, 0]},
     "numbers of users": {"owners": [0, 1, 1, 1]},
 }

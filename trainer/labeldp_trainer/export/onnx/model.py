@@ -527,8 +527,8 @@ def _feeds(encoder: TableEncoder, columns: TableColumns, rows: int) -> dict[str,
         missing = _MISSING * (1 + max(map(len, column.vocabulary), default=0))
         few = texts.slice(0, rows).fill_null(missing)
         feeds[column.name] = np.array(few.to_pylist(), dtype=object)
-    if encoder.exposure is not None and columns.exposure is not None:
-        feeds[encoder.exposure.name] = columns.exposure[:rows]
+    if encoder.exposure is not None:
+        feeds[encoder.exposure.name] = columns.factors[encoder.exposure.name][:rows]
     return feeds
 
 

@@ -54,12 +54,14 @@ from training_studies.own_tables import OWN_TABLES
 from training_studies.six_models import (
     BEST,
     DELTA,
+    FIRST,
     METHODS,
     NOISELESS,
     ONE,
     STAGED,
     WIDE,
     Boosted,
+    Earlier,
     RunError,
     Runner,
     Trained,
@@ -121,6 +123,8 @@ def cells(arguments):
                 method = METHODS[name]
                 if name.endswith(WIDE) and TASKS[table].ends is None:
                     continue  # classes have no range
+                if isinstance(method, Earlier):
+                    continue
                 if seed and not method.private and not isinstance(method, Boosted):
                     continue  # no seed changes it
                 for epsilon in arguments.epsilons if method.private else (None,):
@@ -174,7 +178,7 @@ def show(arguments):
                 if any(found):
                     shown = [cell([run["metrics"][metric] for run in one]) for one in found]
                     print(f"| {name} | " + " | ".join(shown) + " |")
-    for method in (STAGED, NOISELESS):
+    for method in (FIRST, STAGED, NOISELESS):
         summary(results, arguments, method)
 
 

@@ -53,13 +53,22 @@ class Constant:
     private: bool
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """Measured with code that is no longer there: results are shown, not made."""
+
+    private: bool = True
+
+
 STAGED, ONE, BEST = "staged release", "one release", "boosting, no privacy"
+FIRST = "staged release, first edition"
 NOISELESS = "no privacy, same model"
 RELEASED = "method: {{kind: %s, epsilon: {epsilon}, delta: {delta}{ends}}}\n"
 RANGE = ", label_range: [%d, %d]"
 WIDE = ", range ten times too wide"
 METHODS = {
     STAGED: Trained(RELEASED % "staged_release", missing=True),
+    FIRST: Earlier(),
     ONE: Trained(RELEASED % "one_release" + SPLINES),
     STAGED + WIDE: Trained((RELEASED % "staged_release").replace("{ends}", "{wide}"), missing=True),
     ONE + WIDE: Trained((RELEASED % "one_release").replace("{ends}", "{wide}") + SPLINES),

@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+from labeldp_trainer.staged_release.plan import HistogramBins
 from labeldp_trainer.staged_release.scale import LabelScale, ResidualGroups
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
 
 
-def histogram(labels, bins=400):
-    counts, edges = np.histogram(labels, bins)
+def histogram(labels, low):
+    edges = HistogramBins.of((low, float(labels.max()))).labels
+    counts, _ = np.histogram(labels, edges)
     return (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
 
 
@@ -19,11 +21,13 @@ def histogram(labels, bins=400):
         (lambda random: random.normal(5, 1, size=50_000) ** 2, {0.5}),
         (lambda random: random.normal(5, 1, size=50_000), {1.0}),
         (lambda random: random.random(50_000) < 0.05, {1.0}),
+        (lambda random: random.poisson(random.gamma(0.6, 4.0, 50_000)), {0.5}),
     ],
 )
 def test_the_least_skewed_scale_is_chosen(labels, powers):
     y = labels(np.random.default_rng(0)) * 1.0
-    assert LabelScale.least_skewed(min(y.min(), 0.0), *histogram(y)).power in powers
+    low = min(y.min(), 0.0)
+    assert LabelScale.least_skewed(low, *histogram(y, low)).power in powers
 
 
 @pytest.mark.parametrize("power", [0.0, 0.2, 0.5, 1.0])

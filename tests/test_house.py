@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 341, "code lines": 56_420, "code lines of tests": 40_070, "one importer": 51}
+MOST = {"files": 342, "code lines": 56_565, "code lines of tests": 40_130, "one importer": 53}
 MOST_ENTERED = {
     "compile": 109,
     "verify": 59,

@@ -32,7 +32,7 @@ from labeldp_trainer.one_release.rows import UNIT, RowOwners
 from labeldp_trainer.operators import POISSON_FLOOR
 from labeldp_trainer.run.folder import Line, write_bytes
 
-_SOFT_SHARES, _SOFT_COUNTS, _LEAST_SOFT = 0.4, 1.5, 1e-2
+_SOFT, _LEAST_SOFT = 0.4, 1e-2
 """Of the uncertainty of a prediction: how softly it is kept positive; and the least."""
 
 
@@ -114,8 +114,7 @@ def params_of(
     if fit.curve is not None:
         found_params["curve"] = _curve(fit.curve, loss)
     elif ends is not None or (many and randomized):
-        times = _SOFT_SHARES if ends is None else _SOFT_COUNTS
-        soft = np.maximum(times * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
+        soft = np.maximum(_SOFT * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
         found_params |= {
             "softness": soft.astype(np.float32),
             "log_softness": np.log(soft).astype(np.float32),

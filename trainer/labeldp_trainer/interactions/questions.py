@@ -336,7 +336,8 @@ class Source(Protocol):
         visible: whether labels may be looked at: sums have no noise of their own, and rows that no
             bin tells apart follow one another.
         most_sums: for each output, of a question.
-        refined: main effects, and pairs, that get more functions after a stage.
+        refined: main effects, and pairs, that get more functions after a stage; without any, noise
+            hides pairs.
         guess: what is asked is decided with.
         exposure: [n] that multiplies what is predicted of a row, of mean 1; or None.
     """

@@ -212,7 +212,7 @@ class Learner:
         columns: of the table.
         codes: [n, columns] bins.
         source: of answers.
-        order: most columns in a term.
+        order: most columns in a term, if there are rows enough.
         shares: [n] that multiply rows, or None.
         stage_done: called with the number of stages that are done.
     """
@@ -289,6 +289,11 @@ class Learner:
         return replace(fit, spread=left.spread, curve=curve)
 
     @property
+    def _order(self) -> int:
+        """Noise hides pairs and triples of rows that are so few that no term is refined."""
+        return self.order if self.source.refined else 1
+
+    @property
     def _names(self) -> list[int]:
         return [c for c, column in enumerate(self.columns) if column.rank]
 
@@ -299,7 +304,7 @@ class Learner:
     def _first(self) -> list[Term]:
         """Main effects, and all pairs where there are few."""
         mains = [Term((c,)) for c in self._names]
-        few = self.order > 1 and len(mains) <= _TOP
+        few = self._order > 1 and len(mains) <= _TOP
         return mains + self._pairs() if few else mains
 
     def _limited(self, chosen: list[Term]) -> Terms:
@@ -364,7 +369,7 @@ class Learner:
             new = [p for p in self._pairs() if set(p.columns) <= top and p not in known]
             # the strongest first, if there is no room for all
             new.sort(key=lambda p: sum(map(best.index, p.columns)))
-            return kept + (new if self.order > 1 else [])
+            return kept + (new if self._order > 1 else [])
         kept = [t for t, v in known.items() if v > (_LEAST_MAIN if t.size == 1 else least) * total]
         pairs = sorted((t for t in kept if t.size == 2), key=lambda t: -known[t])
         triples = {
@@ -373,7 +378,7 @@ class Learner:
             for c in best[:_STRONGEST_COLUMNS]
             if c not in pair.columns
         }
-        return kept + (sorted(triples - set(known)) if self.order > 2 else [])
+        return kept + (sorted(triples - set(known)) if self._order > 2 else [])
 
 
 def _offset(fit: Fit | None, labels: FirstGuess) -> Offset | None:

@@ -14,6 +14,7 @@ from labeldp_trainer.discrete_gaussian.noise import (
     rounding_distance,
     squared_ratio,
 )
+from labeldp_trainer.staged_release import plan
 from labeldp_trainer.staged_release.plan import KINDS, BudgetPlan, histogram_sensitivity
 
 from trainer.tests.staged_release.staged_helpers import ENDS, own_noise, table
@@ -168,3 +169,12 @@ def test_a_part_that_would_exceed_the_budget_is_not_drawn(classes):
         with pytest.raises(ValueError, match="δ is too small"):
             own.learn(own.draws(labels, start, add_noise=add))
         assert not drawn
+
+
+@pytest.mark.parametrize(("count", "most"), [(200, 1), (2000, 2)])
+def test_few_rows_are_asked_about_single_columns_only(monkeypatch, count, most):
+    monkeypatch.setattr(plan, "_ROWS_OF_REFINED", 500)
+    own, random = table(0, count, order=2), np.random.default_rng(0)
+    release = own.drawn(random.uniform(*ENDS, count), add_noise=own_noise(random))
+    asked = [part.facts.terms for part in release.parts if part.facts.kind == "sums"]
+    assert max(term.size for terms in asked for term in terms) == most

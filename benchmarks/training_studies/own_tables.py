@@ -1,6 +1,8 @@
 """Fourteen tables that no constant was fixed on: from installed packages, and made up."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +11,10 @@ from training_studies.six_tables import Task
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that ``make`` gives as arrays by column; ``codes`` as of a ``RealTable``."""
+    """Rows that ``make`` gives as arrays by column, in the place of a ``RealTable``."""
 
-    make: object
-    codes: tuple[str, ...] = ()
+    make: Callable
+    codes = ()
 
     def read(self, data):
         """All rows; any may be trained on."""
@@ -24,15 +26,10 @@ class Table:
 
 def _learned(name):
     """A table of scikit-learn."""
+    from sklearn import datasets
 
-    def make():
-        from sklearn import datasets
-
-        found = getattr(datasets, f"load_{name}")()
-        names = [f"x{i}" for i in range(found.data.shape[1])]
-        return dict(zip(names, found.data.T, strict=True)) | {"y": found.target}
-
-    return make
+    found = getattr(datasets, f"load_{name}")()
+    return {f"x{i}": column for i, column in enumerate(found.data.T)} | {"y": found.target}
 
 
 def _friedman():
@@ -44,16 +41,10 @@ def _friedman():
 
 def _published(name, label):
     """A table of statsmodels."""
+    from statsmodels import datasets
 
-    def make():
-        from statsmodels import datasets
-
-        found = getattr(datasets, name).load_pandas().data
-        return {column: found[column].to_numpy() for column in found if column != label} | {
-            "y": found[label].to_numpy()
-        }
-
-    return make
+    found = getattr(datasets, name).load_pandas().data.rename(columns={label: "y"})
+    return {column: found[column].to_numpy() for column in found}
 
 
 def _deliveries():
@@ -132,12 +123,18 @@ def _channels():
 _LOG, _SQUARED = ("cross_entropy", ("log loss", "accuracy")), ("squared", ("MSE",))
 _COUNTS = ("poisson", ("Poisson loss",))
 OWN_TABLES = {
-    "diabetes": Task("diabetes", Table(_learned("diabetes")), "y", (), *_SQUARED, (0, 400)),
-    "breast": Task("breast cancer", Table(_learned("breast_cancer")), "y", (), *_LOG),
-    "digits": Task("digits, 10 classes", Table(_learned("digits")), "y", (), *_LOG),
+    "diabetes": Task(
+        "diabetes", Table(partial(_learned, "diabetes")), "y", (), *_SQUARED, (0, 400)
+    ),
+    "breast": Task("breast cancer", Table(partial(_learned, "breast_cancer")), "y", (), *_LOG),
+    "digits": Task("digits, 10 classes", Table(partial(_learned, "digits")), "y", (), *_LOG),
     "friedman": Task("Friedman's function", Table(_friedman), "y", (), *_SQUARED, (0, 40)),
-    "affairs": Task("affairs", Table(_published("fair", "affairs")), "y", (), *_COUNTS, (0, 60)),
-    "party": Task("party, 0 to 6", Table(_published("anes96", "PID")), "y", (), *_SQUARED, (0, 6)),
+    "affairs": Task(
+        "affairs", Table(partial(_published, "fair", "affairs")), "y", (), *_COUNTS, (0, 60)
+    ),
+    "party": Task(
+        "party, 0 to 6", Table(partial(_published, "anes96", "PID")), "y", (), *_SQUARED, (0, 6)
+    ),
     "deliveries": Task("minutes of a delivery", Table(_deliveries), "y", (), *_SQUARED, (0, 240)),
     "tickets": Task("rare counts", Table(_tickets), "y", (), *_COUNTS, (0, 5)),
     "baskets": Task("amounts, 94% zeros", Table(_baskets), "y", (), *_SQUARED, (0, 2000)),

@@ -157,14 +157,14 @@ def train_command(
     if (plan or verify_release is not None) and (output or resume or from_release):
         option = "--plan" if plan else "--verify-release"
         raise click.UsageError(f"{option} trains nothing; remove the other options")
+    if vectors is not None and verify_release is None:
+        raise click.UsageError("--vectors needs --verify-release")
     if plan:
         _plan(config, quiet=quiet)
         return
     if verify_release is not None:
         _verify_release(config, verify_release, vectors, quiet=quiet)
         return
-    if vectors is not None:
-        raise click.UsageError("--vectors needs --verify-release")
     # Reading run folders takes a tenth of a second to import, so help does without it.
     from labeldp_trainer.run import find_run, require_new  # noqa: PLC0415
 
@@ -213,18 +213,17 @@ def _plan(config: Path, *, quiet: bool) -> None:
     from labeldp_trainer.methods.statement import spent  # noqa: PLC0415
     from labeldp_trainer.outcomes.forecast import forecasts  # noqa: PLC0415
 
-    found = forecasts(loaded, step_progress(quiet=quiet))
+    rows, found = forecasts(loaded, step_progress(quiet=quiet))
     method: Any = loaded.config.method  # a staged release, else that was an error
-    for number, each in enumerate(found):
-        if not number:
-            say(
-                f"{loaded.config.name}: {each.rows:,} rows, {spent(method.epsilon, method.delta)}. "
-                "Estimated from features and made-up labels; nothing was spent:",
-                "",
-                "  features explain   the model explains   (of the variance of labels)",
-            )
-        say(f"  {each.signal:16.0%}   {max(each.explained, 0):18.0%}")
-    say("", *_PLANNED)
+    say(
+        f"{loaded.config.name}: {rows:,} rows, {spent(method.epsilon, method.delta)}. "
+        "Estimated from features and made-up labels; nothing was spent:",
+        "",
+        "  features explain   the model explains   (of the variance of labels)",
+        *(f"  {each.signal:16.0%}   {each.explained:18.0%}" for each in found),
+        "",
+        *_PLANNED,
+    )
     if method.epsilon >= _MUCH:
         say("", *_OTHERS)
 

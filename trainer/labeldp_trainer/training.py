@@ -33,6 +33,7 @@ from labeldp_trainer.methods.method import (
     Setting,
     TestArrays,
     TrainingRun,
+    limited_to_users,
     owners_of,
     user_facts,
 )
@@ -193,6 +194,16 @@ def read(
     dataset = load_data(loaded, builder.columns, test_columns)
     loaded.require_batch(dataset.train.rows, "examples of the training data")
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
+
+
+def public_setting(loaded: LoadedConfig, builder: MethodBuilder[Any], steps: Steps) -> Setting:
+    """That of a method that needs no labels, with at most the rows of a user that count.
+
+    Raises InputError.
+    """
+    dataset, loss = read(loaded, builder, ())
+    model = build_model(loaded, dataset.shape, loss.task.outputs)
+    return limited_to_users(Setting(loaded, dataset, model, loss, None, steps=steps))
 
 
 def _vectors(

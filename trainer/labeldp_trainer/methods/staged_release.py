@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int32
 from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when_whole
 
 from labeldp_trainer.config import LoadedConfig
@@ -15,7 +14,6 @@ from labeldp_trainer.config.representation import silent
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.effects import effects_of, to_bytes
 from labeldp_trainer.methods.interactions import (
     Staged,
@@ -90,18 +88,15 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         if stored is None or not stored.complete:
             require_label_type(setting)
         setting = limited_to_users(setting)
-        rows, dataset = RowOwners(**row_owners(setting)), setting.dataset
-        columns = learned_columns(setting)
-        codes = codes_of(columns, dataset.train.features)  # of a stored release: the same bins
-        empty = self.empty(setting, rows, columns)
+        table = public_table(setting)  # of a stored release: the same bins
+        empty = self.empty(setting, table)
         release = stored or empty
         if stored is not None:
-            table = PublicTable(dataset.train.features, columns, codes, rows)
             self._require_fit(stored, table, classes)
-            columns = list(stored.columns)
+        columns, rows = list(release.columns), table.rows
 
         if not release.complete:
-            self._rehearse(setting, release, codes, rows)
+            self._rehearse(setting, release, table)
 
         # read once, though several parts ask about them
         labels = functools.cache(lambda: self._labels(setting, release.facts))
@@ -109,15 +104,15 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         def solve(run: TrainingRun) -> tuple[Params, Line]:
             draws = Draws(
                 release,
-                codes,
+                table.codes,
                 rows,
-                dataset.train.exposure,
+                setting.dataset.train.exposure,
                 None if release.complete else labels,
                 lambda grown: _write_after(run.folder.path / FILE, grown),
             )
             ends = release.facts.label_range
             try:
-                fit = learner(setting, columns, codes, draws, rows.shares).learn()
+                fit = learner(setting, columns, table.codes, draws, rows.shares).learn()
             except DeltaError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
             except ValueError:  # of linear algebra
@@ -139,8 +134,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         self,
         setting: Setting,
         release: ReleaseInStages,
-        codes: Int32[np.ndarray, "n c"],
-        rows: RowOwners,
+        table: PublicTable,
     ) -> None:
         """Try what can fail after a draw: a few rows and columns, and labels that are all alike.
 
@@ -148,9 +142,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         """
         ranks = np.array([column.rank for column in release.columns])
         places = np.flatnonzero(ranks)[:_REHEARSED_COLUMNS]
-        columns, few = [release.columns[c] for c in places], rows.sample()
-        every = slice(None, None, -(-rows.count // few.count))
-        codes, exposure = codes[every, places], setting.dataset.train.exposure
+        columns, few = [release.columns[c] for c in places], table.rows.sample()
+        every = slice(None, None, -(-table.rows.count // few.count))
+        codes, exposure = table.codes[every, places], setting.dataset.train.exposure
         exposure = None if exposure is None else exposure[every]
         facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
         ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))
@@ -167,11 +161,9 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             reason = "rounding hides the fit to noise alone; nothing was released"
             raise self.loaded.error(("method",), reason) from None
 
-    def empty(
-        self, setting: Setting, rows: RowOwners, columns: list[BinnedColumn]
-    ) -> ReleaseInStages:
+    def empty(self, setting: Setting, table: PublicTable) -> ReleaseInStages:
         """A release without parts. Raises ConfigError if δ cannot be proved for any parts."""
-        method, classes = self.method, setting.loss.task.classes
+        method, classes, rows = self.method, setting.loss.task.classes, table.rows
         epsilon, delta = exact(method.epsilon), exact(method.delta)
         try:
             plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
@@ -188,10 +180,10 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             rows=rows.count,
             users=rows.users,
             most_rows=rows.most_rows,
-            features_sha256=array_digest(setting.dataset.train.features),
-            in_pairs=tuple(column.in_pairs for column in columns),
+            features_sha256=array_digest(table.features),
+            in_pairs=tuple(column.in_pairs for column in table.columns),
         )
-        return ReleaseInStages(facts, tuple(columns))
+        return ReleaseInStages(facts, tuple(table.columns))
 
     def _labels(self, setting: Setting, facts: StagedFacts) -> Labels:
         """The true labels [n]: numbers in the range, or classes; none is refused or counted.
@@ -245,6 +237,13 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             again=AGAIN,
             declared=declared,
         )
+
+
+def public_table(setting: Setting) -> PublicTable:
+    """The public side of the training rows. Raises InputError."""
+    rows, features = RowOwners(**row_owners(setting)), setting.dataset.train.features
+    columns = learned_columns(setting)
+    return PublicTable(features, columns, codes_of(columns, features), rows)
 
 
 def _write_after(path: Path, grown: ReleaseInStages) -> None:

@@ -1,6 +1,5 @@
 """``labeldp train --plan``: what a staged release may learn, before it reads any label."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +9,14 @@ from scipy.special import softmax
 
 from labeldp_trainer.config import LoadedConfig, StagedRelease
 from labeldp_trainer.config.representation import Steps, silent
-from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.terms import Term, Terms
 from labeldp_trainer.losses import predict
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner, params_of
-from labeldp_trainer.methods.method import Setting, limited_to_users
-from labeldp_trainer.methods.one_release import row_owners
-from labeldp_trainer.methods.staged_release import StagedReleaseBuilder
-from labeldp_trainer.models import build_model
-from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.methods.interactions import learner, params_of
+from labeldp_trainer.methods.staged_release import StagedReleaseBuilder, public_table
 from labeldp_trainer.staged_release.draw import Draws
-from labeldp_trainer.training import read
+from labeldp_trainer.training import public_setting
 
 SIGNALS = (0.2, 0.4, 0.8)
 """Shares of the variance of labels that features explain."""
@@ -37,16 +31,15 @@ class Forecast:
     Attributes:
         signal: the share of the variance of labels that features explain.
         explained: the share that the model explains of it; below 0 if a constant is better.
-        rows: of the table.
     """
 
     signal: float
     explained: float
-    rows: int
 
 
-def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> Iterator[Forecast]:
-    """One for each of ``SIGNALS``: the method with its noise, on the features and made-up labels.
+def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> tuple[int, list[Forecast]]:
+    """How many rows there are, and a forecast for each of ``SIGNALS``: by the method with its noise
+    on the features and made-up labels.
 
     The effects of columns, and of pairs, fall as 1, 1/2, 1/3, … in random order. No label is
     read. Raises InputError.
@@ -57,17 +50,15 @@ def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> Iterator[Forecast]
     builder = open_method(loaded)
     assert isinstance(builder, StagedReleaseBuilder)
     builder.columns = builder.columns[1:]
-    dataset, loss = read(loaded, builder, ())
-    model = build_model(loaded, dataset.shape, loss.task.outputs)
-    setting = limited_to_users(Setting(loaded, dataset, model, loss, None, steps=steps))
-    rows, train = RowOwners(**row_owners(setting)), setting.dataset.train
-    columns = learned_columns(setting)
-    codes = codes_of(columns, train.features)
-    release = builder.empty(setting, rows, columns)
+    setting = public_setting(loaded, builder, steps)
+    table, train, loss = public_table(setting), setting.dataset.train, setting.loss
+    columns, codes, rows = list(table.columns), table.codes, table.rows
+    release = builder.empty(setting, table)
     ends, classes = release.facts.label_range, loss.task.classes
     exposure = 1.0 if train.exposure is None else train.exposure
-    for number, signal in enumerate(SIGNALS):
-        random = np.random.default_rng(number)
+
+    def explained(seed: int, signal: float) -> float:
+        random = np.random.default_rng(seed)
         if ends is None:
             assert classes is not None
             truth = _shares(columns, codes, len(classes), signal, random)
@@ -80,22 +71,16 @@ def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> Iterator[Forecast]
             own = random.normal(size=len(codes)) * deviation * np.sqrt(1 - signal)
             labels = np.clip(truth + own, *ends)
             truth = truth[:, None]
-        draws = Draws(
-            release,
-            codes,
-            rows,
-            train.exposure,
-            lambda: labels,  # noqa: B023
-            lambda _: None,
-            add_noise=noisy,
-        )
+        draws = Draws(release, codes, rows, train.exposure, lambda: labels, lambda _: None)
         fit = learner(setting, columns, codes, draws, rows.shares).learn()
         params = params_of(fit, loaded.config.loss, ends)
-        found = loss.predictions(predict(model, params, train)).reshape(len(codes), -1)
+        found = loss.predictions(predict(setting.model, params, train)).reshape(len(codes), -1)
         if ends is None:
             found = softmax(found, axis=1)
         missed = np.square(found - truth).mean(axis=0).sum() / truth.var(axis=0).sum()
-        yield Forecast(signal, signal * (1 - float(missed)), len(codes))
+        return signal * (1 - float(missed))
+
+    return len(codes), [Forecast(s, explained(seed, s)) for seed, s in enumerate(SIGNALS)]
 
 
 def _effects(

@@ -11,19 +11,19 @@ from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.config.representation import Steps, silent
 from labeldp_trainer.errors import DAMAGE
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.interactions import codes_of, learned_columns, learner
+from labeldp_trainer.methods.interactions import learner
 from labeldp_trainer.methods.method import Setting, limited_to_users
-from labeldp_trainer.methods.one_release import public_rows, row_owners
+from labeldp_trainer.methods.one_release import public_rows
+from labeldp_trainer.methods.staged_release import public_table
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.plan import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.representations import FOLDER, represented, reproduced, restored
 from labeldp_trainer.run.folder import read_json
-from labeldp_trainer.staged_release.check import PublicTable, replayed
 from labeldp_trainer.staged_release.check import checks as staged_checks
+from labeldp_trainer.staged_release.check import replayed
 from labeldp_trainer.staged_release.release import read_staged
-from labeldp_trainer.training import read, suited
+from labeldp_trainer.training import public_setting, read, suited
 
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
 
@@ -76,20 +76,17 @@ def _verify_staged(
     """The proof of all parts on their integers, and a replay of what each stage asked."""
     release = read_staged(path)
     builder = open_method(loaded, release=path)
-    dataset, loss = read(loaded, builder, ())
-    model = build_model(loaded, dataset.shape, loss.task.outputs)
-    setting = limited_to_users(Setting(loaded, dataset, model, loss, None, steps=steps))
-    columns, features = list(release.columns), setting.dataset.train.features
-    rows = RowOwners(**row_owners(setting))
-    learned = learned_columns(setting)
-    codes = codes_of(learned, features)  # the release must have the same bins
-    table = PublicTable(features, learned, codes, rows)
-    found = list(staged_checks(release, method, table, loss.task.classes, loaded.config.data.label))
+    setting = public_setting(loaded, builder, steps)
+    table = public_table(setting)  # the release must have the same bins
+    classes, label = setting.loss.task.classes, loaded.config.data.label
+    found = list(staged_checks(release, method, table, classes, label))
     if all(check.ok for check in found):
         found += replayed(
             release,
             table,
-            lambda draws: learner(setting, columns, codes, draws, rows.shares).learn(),
+            lambda draws: learner(
+                setting, list(release.columns), table.codes, draws, table.rows.shares
+            ).learn(),
         )
     try:
         known = read_json(path.parent / "result.json").get("release_sha256")

@@ -61,8 +61,8 @@ class LabelScale:
             heaps = power < 1 and skewness**2 + 1 > _UNIFORM * kurtosis
             return math.inf if heaps else abs(skewness) + _COST * (1 - power)
 
-        many = shares[0] > _AT_END
-        power = min((p for p in _POWERS if p >= _LEAST_AT_END * many), key=cost)
+        least = _LEAST_AT_END if shares[0] > _AT_END else 0.0
+        power = min((power for power in _POWERS if power >= least), key=cost)
         return cls(low) if power == 1 else cls(low, start, power)
 
     def of(self, labels: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:

@@ -16,18 +16,13 @@ name: planned
 data: {{kind: table, train: train.parquet, label: y, numeric: [a, b], categorical: [c]{classes}}}
 method: {{kind: staged_release, epsilon: {epsilon}, delta: 1e-4{ends}}}
 """
-NUMBERS, CLASSES = (
-    {"classes": "", "ends": ", label_range: [0, 9]"},
-    {
-        "classes": ", classes: [x, y, z]",
-        "ends": "",
-    },
-)
+NUMBERS = {"classes": "", "ends": ", label_range: [0, 9]"}
+CLASSES = {"classes": ", classes: [x, y, z]", "ends": ""}
 
 
-def config(folder, epsilon, more, columns=("a", "b", "c")):
+def config(folder, epsilon, more):
     random = np.random.default_rng(0)
-    found = {name: random.normal(size=3000) for name in columns if name != "c"}
+    found = {name: random.normal(size=3000) for name in "ab"}
     found["c"] = random.choice(["u", "v", "w"], 3000)
     pq.write_table(pa.table(found), folder / "train.parquet")
     path = folder / "t.yaml"
@@ -39,8 +34,8 @@ def config(folder, epsilon, more, columns=("a", "b", "c")):
 def test_more_is_learned_of_more_and_with_less_noise(tmp_path, more):
     explained = []
     for epsilon in (0.3, 6):
-        found = list(forecasts(load_config(config(tmp_path, epsilon, more))))
-        assert [each.signal for each in found] == list(SIGNALS)
+        rows, found = forecasts(load_config(config(tmp_path, epsilon, more)))
+        assert rows == 3000 and [each.signal for each in found] == list(SIGNALS)
         explained.append([each.explained for each in found])
     little, much = explained
     assert all(m > few for few, m in zip(little, much, strict=True))
@@ -63,6 +58,7 @@ def test_the_command_says_what_to_expect_and_writes_nothing(tmp_path):
         ("delta: 1e-25", (), "too small"),
         ("", ("--resume",), "remove the other options"),
         ("", ("--verify-release", "r.npz"), "use either"),
+        ("", ("--vectors", "run"), "--vectors needs --verify-release"),
     ],
 )
 def test_refusals(tmp_path, text, options, said):

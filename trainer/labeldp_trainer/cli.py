@@ -224,8 +224,11 @@ def _plan(config: Path, *, quiet: bool) -> None:
         "",
         *_PLANNED,
     )
+    data: Any = loaded.config.data
     if method.epsilon >= _MUCH:
         say("", *_OTHERS)
+    if len(data.classes or ()) > _TWO_CLASSES and not data.categorical:
+        say("", *_ALL_NUMBERS)
 
 
 _PLANNED = (
@@ -236,6 +239,12 @@ _MUCH = 3.0  # measured: at ε = 2 the release was better on all of six tables, 
 _OTHERS = (
     "With so large an ε, gradient boosting on private labels may be better: at ε = 4 it was, on",
     "three of six tables, all of numbers. See labeldp init, labeldp compile and labeldp randomize.",
+)
+
+_TWO_CLASSES = 2
+_ALL_NUMBERS = (
+    "For three or more classes and columns that are all numbers, compare kind: one_release: it was",
+    "level or up to 6% better on tables of houses, and up to a third better on pixels.",
 )
 
 

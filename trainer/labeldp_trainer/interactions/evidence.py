@@ -211,12 +211,14 @@ class Coefficients:
         uncertainty: of an output of scale 1.
         variances: [G] prior variances of the terms' columns.
         evidence: what they were found from.
+        probability: of any effects, by which all means but the constant's have been multiplied.
     """
 
     mean: Float64[np.ndarray, "w k"]
     uncertainty: Uncertainty
     variances: Float64[np.ndarray, " g"]
     evidence: NoisySums
+    probability: float
 
 
 def variances_by_evidence(
@@ -373,7 +375,8 @@ def coefficients(
     factors = evidence.factors(v)
     mean = evidence.means(v, factors, evidence.statistic)
     mean[1:] *= probability
-    return Coefficients(mean, evidence.uncertainty(v, factors), variances, evidence)
+    uncertainty = evidence.uncertainty(v, factors)
+    return Coefficients(mean, uncertainty, variances, evidence, probability)
 
 
 def by_column(

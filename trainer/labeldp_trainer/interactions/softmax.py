@@ -43,6 +43,7 @@ def probabilities_moved(
     return np.where(positive, change - mean[:, None], np.float32(0)).astype(np.float32)
 
 
+_LIKELY = 0.5
 _MOST = 128  # directions; what the others tell is hidden by noise
 _ROUNDING = 1e-6  # of sums in float32, relative to the mean of the diagonal
 
@@ -57,6 +58,8 @@ def softmax_weights(
     directions = _directions(fit)
     found = _Sums.of(fit, directions)
     solved, offset = least_loss(found.observed(fit, targets))
+    # no effects, where these are likelier: logits of noise may be large
+    solved[1:] *= fit.found.probability if fit.found.probability > _LIKELY else 0.0
     weights = directions.whole @ (directions.unit[:, None] * solved[1:])
     return weights, solved[0] + offset
 

@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, Int64
+from jaxtyping import Bool, Float32, Float64, Int32, Int64
+from scipy.special import softmax
 
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.questions import (
@@ -111,10 +112,9 @@ def visible(
 
     Bins are joined, 2, 4, 8 … of them, until noise is a small part of the squares; then those that
     it may have made are joined further. What is in joined bins is divided evenly. How many rows
-    there are is known: if some are missing, they are in those joined bins that stand out most.
+    there are is known: if some are missing, they are where ``_missing`` expects them.
     """
     kept, size, every = np.zeros_like(shares), 1, np.arange(len(shares))
-    best, likeliest = 0.0, widths
     while size < len(shares):
         block = every // size
         whole = np.bincount(block, shares)
@@ -124,16 +124,30 @@ def visible(
             apart = sums / (noise * np.sqrt(np.maximum(count, 1)))
             seen = hidden & (apart > _DEVIATIONS)[block]
             kept += np.where(seen, (sums / np.maximum(count, 1))[block], 0.0)
-            apart[apart > _DEVIATIONS] = 0.0
-            if apart.max() > best:
-                best, likeliest = float(apart.max()), hidden & (block == np.argmax(apart))
         size *= 2
     if not kept.sum() > 0:
         kept = widths
     elif 1 - kept.sum() > _MISSING * noise * np.sqrt(np.count_nonzero(kept)):
-        there = likeliest * (kept == 0)
-        kept += (1 - kept.sum()) * there / max(there.sum(), 1)
+        kept += _missing(1 - float(kept.sum()), shares, noise, kept == 0)
     return np.asarray(kept / kept.sum())
+
+
+def _missing(
+    missing: float, shares: Float64[np.ndarray, " b"], noise: float, hidden: Bool[np.ndarray, " b"]
+) -> Float64[np.ndarray, " b"]:
+    """The expected shares of rows that are missing: evenly in the hidden ones of 1, 2, 4, 8 …
+    neighbours, or in all that are hidden, each as likely before the noisy shares are seen."""
+    every, size, found, evidence = np.arange(len(shares)), 1, [], []
+    while True:
+        for block in range(-(-len(shares) // size)):
+            own = hidden & (every // size == block)
+            if own.any():
+                each = missing / np.count_nonzero(own)
+                found.append(each * own)
+                evidence.append(each * float((shares[own] - each / 2).sum()) / noise**2)
+        if size >= len(shares):
+            return np.asarray(softmax(evidence) @ np.array(found))
+        size *= 2
 
 
 @dataclass

@@ -52,3 +52,12 @@ def test_rows_of_users_count_as_their_shares():
     owners = np.arange(2000) // 3
     truth, found, squares = fitted(2000, 4.0, 1, owners)
     assert truth < found < min(squares, truth + 0.06)
+
+
+def test_where_noise_hides_everything_a_softmax_is_about_as_good_as_a_constant():
+    losses = [
+        fitted(300, 0.2, seed, truth=lambda x: np.zeros((len(x), 3)), classes=CLASSES[:3])
+        for seed in range(12)
+    ]
+    truth, found, _ = np.mean(losses, axis=0)
+    assert found < truth + 0.1

@@ -1,7 +1,7 @@
 """Where residuals are clipped: less noise and heavier tails leave more of them whole."""
 
 import numpy as np
-from labeldp_trainer.staged_release.draw import ResidualSizes
+from labeldp_trainer.staged_release.draw import ResidualSizes, visible
 from labeldp_trainer.staged_release.plan import HistogramBins
 
 from trainer.tests.staged_release.staged_helpers import own_noise, table
@@ -49,3 +49,17 @@ def test_a_release_clips_where_the_expected_error_is_least(monkeypatch):
         scale = noise / (clip / sizes.slope(clip))
         assert clip == best(sizes, scale, 0.012)
         assert part.clip <= clip
+
+
+def test_rows_that_noise_hides_are_expected_where_they_may_be():
+    """Four fifths of the rows are zeros, the others are anywhere up to 50: each bin seems empty."""
+    edges, random, ratios = HistogramBins.of((0.0, 50.0)).labels, np.random.default_rng(5), []
+    middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    shares = 0.2 * widths / widths.sum()
+    shares[0] += 0.8
+    for _ in range(40):
+        noisy = shares + 0.03 * random.normal(size=len(shares))
+        found = visible(noisy, 0.03, widths)
+        assert found.sum() == 1.0 or abs(found.sum() - 1) < 1e-12
+        ratios.append(float(found @ middle**2) / float(shares @ middle**2))
+    assert 0.3 < np.median(ratios) < 3

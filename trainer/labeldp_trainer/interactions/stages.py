@@ -52,7 +52,6 @@ _STRONGEST_PAIRS, _STRONGEST_COLUMNS = 5, 6  # that triples are made of
 _LEAST_MAIN, _LEAST_OTHER = 1e-6, (3e-4, 5e-4, 5e-4)  # of all variance, for a term to stay
 _CONSTANT = 10.0  # prior variance of the constant, in variances of labels
 _FURTHEST_STEP, _FURTHEST_ODDS = 2.0, 8.0  # of log-odds
-_LEAST_OF_EXPECTED = 0.25  # of what labels and terms let expect of the squares of residuals
 _LEAST_SPREAD = {True: 0.1, False: 0.01}  # of the variance of classes, and of numbers
 
 
@@ -353,13 +352,7 @@ class Learner:
         more = fit.uncertainty if self.source.visible else -fit.uncertainty
         spread = max(min(found.square, variance) - self.source.extra + more, least)
         shared = min(max(found.shared + more, 0.0), spread - least / 2)
-        clip = found.clip
-        # noise may hide large residuals, but not that the terms explain no more than they do
-        expected = _LEAST_OF_EXPECTED * (variance - fit.explained)
-        if found.square < expected and not self.source.visible:
-            spread = min(spread * expected / found.square, variance)
-            clip *= (expected / found.square) ** 0.5
-        clip = min(clip, 2 * labels.clip)  # predictions may be at either end
+        clip = min(found.clip, 2 * labels.clip)  # predictions may be at either end
         return _Left(spread, clip, shared if found.shared else 0.0)
 
     def _next(self, stage: int, known: Mapping[Term, float]) -> list[Term]:

@@ -101,20 +101,27 @@ _CUT, _CUT_SKEWED = 0.012, 0.1  # what a share of the square that is cut off cos
 _DEVIATIONS = 3.5  # of a count, which noise alone may have
 _MISSING = 2.0  # deviations, of all counts together
 _MOST_NOISE = 0.2  # of the squares of shares
+_LEAST_OF_EXPECTED = 0.25
 _HIDDEN = 0.05  # of a deviation of labels: where noise of a mean is more, little is expected
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
 def visible(
-    shares: Float64[np.ndarray, " b"], noise: float, widths: Float64[np.ndarray, " b"]
+    shares: Float64[np.ndarray, " b"],
+    noise: float,
+    widths: Float64[np.ndarray, " b"],
+    *,
+    likeliest: bool,
 ) -> Float64[np.ndarray, " b"]:
     """Noisy shares without what noise alone may have made; the sum is 1.
 
     Bins are joined, 2, 4, 8 … of them, until noise is a small part of the squares; then those that
     it may have made are joined further. What is in joined bins is divided evenly. How many rows
-    there are is known: if some are missing, they are where ``_missing`` expects them.
+    there are is known: if some are missing, they are in those joined bins that stand out most, or,
+    without ``likeliest``, in all where they may be, as probable as they are there.
     """
     kept, size, every = np.zeros_like(shares), 1, np.arange(len(shares))
+    best, most = 0.0, widths
     while size < len(shares):
         block = every // size
         whole = np.bincount(block, shares)
@@ -124,30 +131,36 @@ def visible(
             apart = sums / (noise * np.sqrt(np.maximum(count, 1)))
             seen = hidden & (apart > _DEVIATIONS)[block]
             kept += np.where(seen, (sums / np.maximum(count, 1))[block], 0.0)
+            apart[apart > _DEVIATIONS] = 0.0
+            if apart.max() > best:
+                best, most = float(apart.max()), hidden & (block == np.argmax(apart))
         size *= 2
+    missing = 1 - float(kept.sum())
     if not kept.sum() > 0:
         kept = widths
-    elif 1 - kept.sum() > _MISSING * noise * np.sqrt(np.count_nonzero(kept)):
-        kept += _missing(1 - float(kept.sum()), shares, noise, kept == 0)
+    elif missing > _MISSING * noise * np.sqrt(np.count_nonzero(kept)):
+        there = most * (kept == 0)
+        if not likeliest:
+            there = _probable(missing, shares, noise, kept == 0)
+        kept += missing * there / max(there.sum(), 1e-300)
     return np.asarray(kept / kept.sum())
 
 
-def _missing(
+def _probable(
     missing: float, shares: Float64[np.ndarray, " b"], noise: float, hidden: Bool[np.ndarray, " b"]
 ) -> Float64[np.ndarray, " b"]:
-    """The expected shares of rows that are missing: evenly in the hidden ones of 1, 2, 4, 8 …
-    neighbours, or in all that are hidden, each as likely before the noisy shares are seen."""
-    every, size, found, evidence = np.arange(len(shares)), 1, [], []
-    while True:
+    """Where missing rows may be, given the noisy shares: evenly in the hidden ones of 1, 2, 4, 8 …
+    neighbours, which are equally likely before."""
+    places, gains, size, every = [], [], 1, np.arange(len(shares))
+    while size < 2 * len(shares):
         for block in range(-(-len(shares) // size)):
             own = hidden & (every // size == block)
             if own.any():
                 each = missing / np.count_nonzero(own)
-                found.append(each * own)
-                evidence.append(each * float((shares[own] - each / 2).sum()) / noise**2)
-        if size >= len(shares):
-            return np.asarray(softmax(evidence) @ np.array(found))
+                places.append(own / np.count_nonzero(own))
+                gains.append(each * float((shares[own] - each / 2).sum()) / noise**2)
         size *= 2
+    return np.asarray(softmax(gains) @ np.array(places))
 
 
 @dataclass
@@ -186,7 +199,7 @@ class Draws:
         self.most_sums = most_sums(facts.rows)
         self.refined = self._plan.refined(facts.rows)
         self.guess = BROAD if facts.classes is None else MAINLY_MAINS
-        self._at, self._skewed = 0, False
+        self._at, self._skewed, self._square, self._first_clip = 0, False, 0.0, 0.0
         self._slope: Callable[[float], float] = lambda clip: 1.0
         self._scale = LabelScale(0.0)
 
@@ -198,14 +211,14 @@ class Draws:
             shares, _ = self._counted(lambda: self._true.astype(np.int64), len(facts.classes))
             return FirstGuess.of_classes(shares)
         edges = HistogramBins.of(facts.label_range).labels
-        shares = self._histogram(edges, lambda y: y)
+        shares = self._histogram(edges, lambda y: y, likeliest=bool(self.refined))
         middle = (edges[1:] + edges[:-1]) / 2
         if self.exposure is None:
             self._scale = LabelScale.least_skewed(facts.label_range[0], middle, shares)
         edges = self._scale.of(edges)
         middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
-        square = float(shares @ away**2)
+        self._square = square = float(shares @ away**2)
         self._skewed = abs(float(shares @ away**3)) > _SKEWED_ABOVE * square**1.5
         variance = square + float(shares @ widths**2) / 12
         tails = np.array([_TAIL, 1 - _TAIL])
@@ -214,20 +227,26 @@ class Draws:
         if self._skewed:
             beyond = np.maximum(edges[:-1][None, :] - edges[1:, None], 0.0) ** 2 @ shares
             b = max(b, float(edges[1:][np.argmax(beyond <= _CUT_OFF * square)]))
-        clip = (b - a) / 2
+        self._first_clip = clip = (b - a) / 2
         if self.noise(clip) > _HIDDEN * variance**0.5 * self.rows.count:
             self.guess = MAINLY_MAINS
         return FirstGuess(np.array([(a + b) / 2]), variance, clip, self._ends)
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
-        edges = HistogramBins.of(self._ends).sizes
-        shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
-        sizes = ResidualSizes(edges, shares)
+        edges, predicted = HistogramBins.of(self._ends).sizes, self._predicted(offset)
+        sizes = ResidualSizes(edges, self._histogram(edges, lambda y: np.abs(y - predicted)))
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
         clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
-        return Residuals(sizes.square, clip)
+        if self.refined:
+            return Residuals(sizes.square, clip)
+        # noise of few rows hides large residuals, but not that predictions vary less than labels
+        expected = max(_LEAST_OF_EXPECTED * (self._square - float(predicted.var())), sizes.square)
+        clip *= (expected / sizes.square) ** 0.5
+        if self._skewed and clip < self._first_clip:
+            clip, self._slope = self._first_clip, lambda clip: 1.0
+        return Residuals(expected, clip)
 
     def curve(self, offset: Offset, spread: float) -> MeanCurve | None:
         """From a noisy histogram of residuals in groups of rows by their prediction."""
@@ -289,7 +308,11 @@ class Draws:
         return self._scale.of(self._true)
 
     def _histogram(
-        self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
+        self,
+        edges: Float64[np.ndarray, " b"],
+        of: Callable[[Labels], Labels],
+        *,
+        likeliest: bool = True,
     ) -> Float64[np.ndarray, " c"]:
         """Shares of numbers in bins, without what noise alone may have made; the sum is 1."""
 
@@ -298,7 +321,8 @@ class Draws:
             found = np.searchsorted(edges[1:-1], x, side="right")
             return np.where(np.isnan(x), len(edges) - 1, found)
 
-        return visible(*self._counted(bins, len(edges) - 1), np.diff(edges))
+        counted = self._counted(bins, len(edges) - 1)
+        return visible(*counted, np.diff(edges), likeliest=likeliest)
 
     def _counted(
         self,

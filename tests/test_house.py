@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 342, "code lines": 56_590, "code lines of tests": 40_180, "one importer": 53}
+MOST = {"files": 342, "code lines": 56_600, "code lines of tests": 40_200, "one importer": 53}
 MOST_ENTERED = {
     "compile": 109,
     "verify": 59,

@@ -43,3 +43,23 @@ def test_regression_needs_a_range(method, loss, expected):
     with pytest.raises(ConfigError) as error:
         parse_config(text, "t.yaml")
     assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "kind"),
+    [
+        (32, "", "one_release"),
+        (31, "", "staged_release"),
+        (32, ", categorical: [c]", "staged_release"),
+        (32, ", dates: [d]", "staged_release"),
+    ],
+)
+def test_without_a_kind_many_numbers_alone_and_classes_get_one_release(columns, more, kind):
+    numeric = ", ".join(f"x{i}" for i in range(columns))
+    data = f"{{kind: table, train: t.parquet, label: y, numeric: [{numeric}]{more}"
+    method = "method: {epsilon: 1, delta: 1e-5"
+    found = parse_config(f"version: 1\nname: a\ndata: {data}, classes: 3}}\n{method}}}\n").config
+    assert found.method.kind == kind and found.loss == "cross_entropy"
+    assert (found.representation is not None) == (kind == "one_release")
+    numbers = f"version: 1\nname: a\ndata: {data}}}\n{method}, label_range: [0, 1]}}\n"
+    assert parse_config(numbers).config.method.kind == "staged_release"

@@ -100,6 +100,8 @@ class TrainingConfig(Strict):
 
 CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 STAGED = "staged_release"
+_MANY_NUMBERS = 32
+"""Columns, of which one release learns classes better (docs/measured/tables.md)."""
 LINEAR_ONLY = "which is linear in the columns of a table or archive"
 _GRAPH_OF_IMAGES = {"kind": "graph", "of": ["patches", "scattering"]}
 _JOINED = {"kind": "joined", "of": ["patches", _GRAPH_OF_IMAGES]}
@@ -191,24 +193,6 @@ class Config(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _default_method(cls, data: object) -> object:
-        """A table takes the staged release, classes cross-entropy, and numbers the squared loss;
-        with exposure they are counts."""
-        if not isinstance(data, dict) or not isinstance(data.get("data"), dict):
-            return data
-        method, given = data.get("method"), data["data"]
-        if not isinstance(method, dict):
-            return data
-        if given.get("kind") == "table" and "epsilon" in method and "kind" not in method:
-            method = {"kind": STAGED, **method}
-        if method.get("kind") == STAGED and "loss" not in data:
-            numbers = "squared" if given.get("exposure") is None else "poisson"
-            loss = numbers if given.get("classes") is None else "cross_entropy"
-            data = {**data, "loss": loss}
-        return {**data, "method": method}
-
-    @model_validator(mode="before")
-    @classmethod
     def _default_representation(cls, data: object) -> object:
         """Closed forms need vectors: choose a kind that suits the data if none is given."""
         if not isinstance(data, dict) or data.get("representation") is not None:
@@ -223,3 +207,27 @@ class Config(Strict):
         if method.get("goal") == "coefficients":
             default = {"kind": "pca"}
         return {**data, "representation": default}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_method(cls, data: object) -> object:
+        """A table takes the staged release, and one release if classes are predicted from many
+        numbers alone, such as pixels. Classes take cross-entropy, and numbers the squared loss;
+        with exposure they are counts."""
+        if not isinstance(data, dict) or not isinstance(data.get("data"), dict):
+            return data
+        method, given = data.get("method"), data["data"]
+        if not isinstance(method, dict):
+            return data
+        chosen = given.get("kind") == "table" and "epsilon" in method and "kind" not in method
+        if chosen:
+            numeric, classes = given.get("numeric"), given.get("classes") is not None
+            many = isinstance(numeric, list) and len(numeric) >= _MANY_NUMBERS
+            others = given.get("categorical") or given.get("dates") or "interactions" in method
+            one = classes and many and not others
+            method = {"kind": "one_release" if one else STAGED, **method}
+        if (chosen or method.get("kind") == STAGED) and "loss" not in data:
+            numbers = "squared" if given.get("exposure") is None else "poisson"
+            loss = numbers if given.get("classes") is None else "cross_entropy"
+            data = {**data, "loss": loss}
+        return {**data, "method": method}

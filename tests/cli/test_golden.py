@@ -28,6 +28,7 @@ GOLDEN = Path(__file__).with_name("golden")
 MASKED = {
     "TIME": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"),
     "HASH": re.compile(r"\b[0-9a-f]{16,64}\b"),  # of a file that names the versions of its tools
+    "(1 + GAP)": re.compile(r"\(1 \+ \d\.\d+e-1[5-9]\)"),  # the last digits of a processor's floats
     "model of N": re.compile(r"model of [\d,]+"),
 }
 

@@ -56,7 +56,9 @@ def test_the_other_release_is_named_for_classes_and_numbers_alone(tmp_path):
     path = config(tmp_path, 1, CLASSES)
     alone = path.with_name("alone.yaml")
     alone.write_text(path.read_text(encoding="utf-8").replace("categorical: [c], ", ""), "utf-8")
-    for each, named in ((path, False), (alone, True)):
+    counted = path.with_name("counted.yaml")  # classes 0, 1 and 2
+    counted.write_text(alone.read_text(encoding="utf-8").replace("[x, y, z]", "3"), "utf-8")
+    for each, named in ((path, False), (alone, True), (counted, True)):
         found = CliRunner().invoke(main, ["train", str(each), "--plan"])
         assert ("one_release" in found.stdout) == named, found.output
 

@@ -101,7 +101,7 @@ _CUT, _CUT_SKEWED = 0.012, 0.1  # what a share of the square that is cut off cos
 _DEVIATIONS = 3.5  # of a count, which noise alone may have
 _MISSING = 2.0  # deviations, of all counts together
 _MOST_NOISE = 0.2  # of the squares of shares
-_LEAST_OF_EXPECTED = 0.25
+_LEAST_OF_EXPECTED = 0.25  # of the square that labels and predictions let expect
 _HIDDEN = 0.05  # of a deviation of labels: where noise of a mean is more, little is expected
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
@@ -139,10 +139,9 @@ def visible(
     if not kept.sum() > 0:
         kept = widths
     elif missing > _MISSING * noise * np.sqrt(np.count_nonzero(kept)):
-        there = most * (kept == 0)
-        if not likeliest:
-            there = _probable(missing, shares, noise, kept == 0)
-        kept += missing * there / max(there.sum(), 1e-300)
+        hidden = kept == 0
+        there = most * hidden if likeliest else _probable(missing, shares, noise, hidden)
+        kept += missing * there / max(there.sum(), 1)
     return np.asarray(kept / kept.sum())
 
 
@@ -156,9 +155,9 @@ def _probable(
         for block in range(-(-len(shares) // size)):
             own = hidden & (every // size == block)
             if own.any():
-                each = missing / np.count_nonzero(own)
-                places.append(own / np.count_nonzero(own))
-                gains.append(each * float((shares[own] - each / 2).sum()) / noise**2)
+                place = own / np.count_nonzero(own)
+                places.append(place)
+                gains.append(missing * float(place @ (shares - missing * place / 2)) / noise**2)
         size *= 2
     return np.asarray(softmax(gains) @ np.array(places))
 
@@ -234,15 +233,17 @@ class Draws:
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
-        edges, predicted = HistogramBins.of(self._ends).sizes, self._predicted(offset)
-        sizes = ResidualSizes(edges, self._histogram(edges, lambda y: np.abs(y - predicted)))
+        edges = HistogramBins.of(self._ends).sizes
+        shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
+        sizes = ResidualSizes(edges, shares)
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
         clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
         if self.refined:
             return Residuals(sizes.square, clip)
         # noise of few rows hides large residuals, but not that predictions vary less than labels
-        expected = max(_LEAST_OF_EXPECTED * (self._square - float(predicted.var())), sizes.square)
+        unexplained = self._square - float(self._predicted(offset).var())
+        expected = max(_LEAST_OF_EXPECTED * unexplained, sizes.square)
         clip *= (expected / sizes.square) ** 0.5
         if self._skewed and clip < self._first_clip:
             clip, self._slope = self._first_clip, lambda clip: 1.0

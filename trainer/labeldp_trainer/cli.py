@@ -211,7 +211,7 @@ def train_command(
 def _plan(config: Path, *, quiet: bool) -> None:
     loaded = load_config(config)
     from labeldp_trainer.methods.statement import spent  # noqa: PLC0415
-    from labeldp_trainer.outcomes.forecast import forecasts  # noqa: PLC0415
+    from labeldp_trainer.outcomes.forecast import few_for_classes, forecasts  # noqa: PLC0415
 
     rows, found = forecasts(loaded, step_progress(quiet=quiet))
     method: Any = loaded.config.method  # a staged release, else that was an error
@@ -227,7 +227,9 @@ def _plan(config: Path, *, quiet: bool) -> None:
     data: Any = loaded.config.data
     if method.epsilon >= _MUCH:
         say("", *_OTHERS)
-    if len(data.class_list or ()) > _TWO_CLASSES and not (data.categorical or data.dates):
+    if data.class_list and few_for_classes(rows, method):
+        say("", *_FEW_ROWS)
+    elif len(data.class_list or ()) > _TWO_CLASSES and not (data.categorical or data.dates):
         say("", *_ALL_NUMBERS)
 
 
@@ -245,6 +247,10 @@ _TWO_CLASSES = 2
 _ALL_NUMBERS = (
     "For three or more classes and columns that are all numbers, compare kind: one_release: it was",
     "between 6% worse and 5% better on tables with 8 or 20 such columns.",
+)
+_FEW_ROWS = (
+    "With so few rows and so small an ε, compare kind: one_release: with 400 rows at ε = 0.25, its",
+    "loss was 14% smaller to 0.3% larger on six tables of classes.",
 )
 
 

@@ -15,13 +15,16 @@ from labeldp_trainer.losses import predict
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import learner, params_of
 from labeldp_trainer.methods.staged_release import StagedReleaseBuilder, public_table
+from labeldp_trainer.randomize import exact
 from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.training import public_setting
 
 SIGNALS = (0.2, 0.4, 0.8)
 """Shares of the variance of labels that features explain."""
 _PAIRS = 1 / 3  # of what features explain
 _DEVIATION = 1 / 8  # of made-up numbers, in widths of the range
+_FEW = 60.0  # rows of a Gaussian mechanism of μ = 1
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> tuple[int, list[Fo
         return signal * (1 - float(missed))
 
     return len(codes), [Forecast(s, explained(seed, s)) for seed, s in enumerate(SIGNALS)]
+
+
+def few_for_classes(rows: int, method: StagedRelease) -> bool:
+    """Whether noise hides so much that one release may predict classes better."""
+    plan = BudgetPlan.of(exact(method.epsilon), exact(method.delta), classes=True)
+    return rows * float(plan.ratio) ** 0.5 < _FEW
 
 
 def _effects(

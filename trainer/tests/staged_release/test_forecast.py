@@ -52,13 +52,15 @@ def test_the_command_says_what_to_expect_and_writes_nothing(tmp_path):
     assert "private labels" in found.stdout and sorted(tmp_path.iterdir()) == before
 
 
-def test_the_other_release_is_named_for_classes_and_numbers_alone(tmp_path):
+def test_the_other_release_is_named_for_classes_and_numbers_alone_or_few_rows(tmp_path):
     path = config(tmp_path, 1, CLASSES)
     alone = path.with_name("alone.yaml")
     alone.write_text(path.read_text(encoding="utf-8").replace("categorical: [c], ", ""), "utf-8")
     counted = path.with_name("counted.yaml")  # classes 0, 1 and 2
     counted.write_text(alone.read_text(encoding="utf-8").replace("[x, y, z]", "3"), "utf-8")
-    for each, named in ((path, False), (alone, True), (counted, True)):
+    few = path.with_name("few.yaml")  # rows, for so small an ε
+    few.write_text(path.read_text(encoding="utf-8").replace("epsilon: 1", "epsilon: 0.04"), "utf-8")
+    for each, named in ((path, False), (alone, True), (counted, True), (few, True)):
         found = CliRunner().invoke(main, ["train", str(each), "--plan"])
         assert ("one_release" in found.stdout) == named, found.output
 

@@ -291,7 +291,7 @@ class Recorded:
 
 def _learn(case: Case, source) -> None:
     columns = list(case.release.columns)
-    Learner(columns, case.codes, source, 1, shares=case.rows.shares).learn()
+    Learner(columns, case.codes, source, case.rows.relative, 1).learn()
 
 
 def proved(one: np.ndarray, other: np.ndarray) -> float:

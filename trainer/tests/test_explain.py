@@ -240,7 +240,7 @@ class Seeded:
             lambda grown: None,
             add_noise=self.noise,
         )
-        return Learner(self.columns, self.codes, draws, 2).learn()
+        return Learner(self.columns, self.codes, draws, rows.relative, 2).learn()
 
     def means(self, term):
         """The true effect in each cell; NaN in empty ones."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int16
+from jaxtyping import Bool, Float, Float32, Float64, Int16
 
 from labeldp_trainer.interactions.questions import LabelQuestion, Source
 from labeldp_trainer.interactions.terms import BLOCK, CellSums, Terms, tiles_of
@@ -41,6 +41,7 @@ class Answer:
     Attributes:
         question: that was answered.
         terms: of its rows.
+        shares: [n] that multiply them.
         statistic: [m, K].
         noise: its deviation.
         kept: [n, m] the rows in 1/_STEPS, while there is room for them.
@@ -49,6 +50,7 @@ class Answer:
 
     question: LabelQuestion
     terms: Terms
+    shares: Float[np.ndarray, " n"]
     statistic: Float64[np.ndarray, "m k"]
     noise: float
     kept: Int16[np.ndarray, "n m"] | None = None
@@ -123,13 +125,13 @@ class Answers:
 
     Attributes:
         terms: of the table; which are chosen does not matter.
-        shares: [n] that multiply the rows, or None.
+        factors: [n] how much a row counts in a fit to all of them.
         visible: as in ``Source``.
         found: the answers.
     """
 
     terms: Terms
-    shares: Float32[np.ndarray, " n"] | None
+    factors: Float32[np.ndarray, " n"]
     visible: bool
     found: list[Answer] = field(default_factory=list)
 
@@ -139,8 +141,8 @@ class Answers:
         taken = sum(each.kept.nbytes for each in self.found if each.kept is not None)
         kept = KeptRows(n if taken + 2 * n * question.size <= _KEPT_BYTES else 0, question.size)
         keep = kept.keep if len(kept.rows) else lambda part, whole: None
-        answered, statistic, noise = source.sums(question, keep)
-        answer = Answer(answered, self.terms.of(answered.terms), statistic, noise)
+        answered, shares, statistic, noise = source.sums(question, keep)
+        answer = Answer(answered, self.terms.of(answered.terms), shares, statistic, noise)
         if len(kept.rows) and not kept.complete:  # the answer was there already
             kept = self._computed(answer, slice(None))
         if len(kept.rows):
@@ -215,11 +217,6 @@ class Answers:
         sizes = [answer.question.size for answer in self.found]
         return np.repeat([answer.noise**2 for answer in self.found], sizes)
 
-    @property
-    def factors(self) -> Float32[np.ndarray, " n"]:
-        """The factors of the rows."""
-        return np.ones(len(self.terms.codes), np.float32) if self.shares is None else self.shares
-
     def rows(self, part: slice) -> Float32[np.ndarray, "b m"]:
         """The rows q of all answers, of some rows of the table."""
         found = [self._rows(answer, part) for answer in self.found]
@@ -230,9 +227,8 @@ class Answers:
 
     def _computed(self, answer: Answer, block: slice) -> KeptRows:
         table = Terms(self.terms.columns, self.terms.codes[block], ())
-        shares = None if self.shares is None else self.shares[block]
         kept = KeptRows(len(table.codes), answer.question.size)
-        for part, whole in answer.question.integer_rows(table, shares):
+        for part, whole in answer.question.integer_rows(table, answer.shares[block]):
             kept.keep(part, whole)
         return kept
 

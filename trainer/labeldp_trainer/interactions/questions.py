@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float, Float32, Float64, Int32
 from scipy.linalg import cholesky, qr
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
@@ -15,7 +15,7 @@ from labeldp_trainer.interactions.evidence import Uncertainty
 from labeldp_trainer.interactions.terms import CHUNK, MOST_WEIGHT, CellSums, Term, Terms
 from labeldp_trainer.linear.sums import stable_root
 from labeldp_trainer.one_release.plan import water_filling
-from labeldp_trainer.one_release.rows import UNIT
+from labeldp_trainer.one_release.rows import SCALE
 
 MOST_ROWS_OF_GRAM = 10_000
 _LARGEST = 1 << 23  # an entry of a row before it is scaled: its square is added up in int64
@@ -41,7 +41,7 @@ class RowWeights:
     floor: float
 
     def integers(
-        self, total: Float64[np.ndarray, "b m"], shares: np.ndarray | None = None
+        self, total: Float64[np.ndarray, "b m"], shares: Float[np.ndarray, " b"]
     ) -> Float64[np.ndarray, "b m"]:
         """The integer rows of z·weights, in float64, in its place; shares multiply them."""
         r = total
@@ -50,10 +50,7 @@ class RowWeights:
         squares = np.einsum("bm,bm->b", r, r)
         long = squares >= _EXACT  # whole numbers below it have been added up exactly
         squares[long] = np.square(r[long].astype(np.int64)).sum(axis=1)
-        factor = (UNIT - UNIT / 1024) / np.maximum(np.sqrt(squares), self.floor)
-        if shares is not None:
-            factor = factor * shares
-        r *= factor[:, None]
+        r *= (SCALE / np.maximum(np.sqrt(squares), self.floor) * shares)[:, None]
         np.rint(r, out=r)
         return r
 
@@ -252,14 +249,14 @@ class LabelQuestion:
         return int(self.rows.weights.shape[1])
 
     def integer_rows(
-        self, table: Terms, shares: np.ndarray | None
+        self, table: Terms, shares: Float[np.ndarray, " n"]
     ) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
         """The q of a table, whichever of its terms are chosen, part by part; shares multiply them.
 
         They are the same on every processor.
         """
         for part, total in CellSums.of(table.of(self.terms)).products(self.rows.weights):
-            yield part, self.rows.integers(total, None if shares is None else shares[part])
+            yield part, self.rows.integers(total, shares[part])
 
 
 @dataclass(frozen=True)
@@ -324,6 +321,22 @@ class MeanCurve:
         return np.interp(predicted, self.points, self.means)
 
 
+class Answered(NamedTuple):
+    """What a source says.
+
+    Attributes:
+        question: that is answered.
+        shares: [n] that multiply the rows.
+        sums: in units of labels and of rows of length 1.
+        noise: the deviation of their noise.
+    """
+
+    question: LabelQuestion
+    shares: Float[np.ndarray, " n"]
+    sums: Float64[np.ndarray, "m k"]
+    noise: float
+
+
 KeepRows = Callable[[slice, Float64[np.ndarray, "b m"]], None]
 """Called with some integer rows of a question."""
 
@@ -357,11 +370,8 @@ class Source(Protocol):
         """About the deviation that the next sums will have, in units of labels."""
         ...
 
-    def sums(
-        self, question: LabelQuestion, keep: KeepRows
-    ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
-        """Sums in units of labels and of rows of length 1, the question that they answer, and the
-        deviation of their noise. Integer rows that are computed for them are kept."""
+    def sums(self, question: LabelQuestion, keep: KeepRows) -> Answered:
+        """The answer. Integer rows that are computed for it are kept."""
         ...
 
     def residuals(self, offset: Offset) -> Residuals:

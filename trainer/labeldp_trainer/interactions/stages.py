@@ -212,16 +212,16 @@ class Learner:
         columns: of the table.
         codes: [n, columns] bins.
         source: of answers.
+        factors: [n] how much a row counts.
         order: most columns in a term, if there are rows enough.
-        shares: [n] that multiply rows, or None.
         stage_done: called with the number of stages that are done.
     """
 
     columns: Sequence[BinnedColumn]
     codes: Int32[np.ndarray, "n c"]
     source: Source
+    factors: Float32[np.ndarray, " n"]
     order: int = 3
-    shares: Float32[np.ndarray, " n"] | None = None
     stage_done: Callable[[int], None] = lambda stage: None
 
     def learn(self) -> Fit:
@@ -229,7 +229,7 @@ class Learner:
         labels = self.source.labels()
         base, left = labels.base, _Left(labels.variance, labels.clip)
         table = Terms(self.columns, self.codes, ())
-        answers = Answers(table, self.shares, self.source.visible)
+        answers = Answers(table, self.factors, self.source.visible)
         # the logarithm of the odds of the second of two classes is learned
         logistic = labels.ends is None and len(base) == 2
         point = _Point.start(base, len(self.codes)) if logistic else None

@@ -14,6 +14,7 @@ from labeldp_trainer.interactions.effects import FILE as EXPLAINED
 from labeldp_trainer.interactions.effects import Effects, effects_of, read_effects, to_bytes
 from labeldp_trainer.interactions.questions import (
     BROAD,
+    Answered,
     FirstGuess,
     Guess,
     KeepRows,
@@ -57,7 +58,7 @@ def learner(
     columns: list[BinnedColumn],
     codes: Int32[np.ndarray, "n c"],
     source: Source,
-    shares: Any = None,
+    factors: Float32[np.ndarray, " n"],
 ) -> Learner:
     """The learner of a source, as the config says."""
     config = setting.loaded.config
@@ -66,7 +67,7 @@ def learner(
         codes=codes,
         source=source,
         order=config.interactions or 0,
-        shares=shares,
+        factors=factors,
         stage_done=lambda stage: setting.steps("stages", stage, STAGES),
     )
 
@@ -177,8 +178,8 @@ class KnownLabels:
         targets: n of K numbers each.
         base: [K] shares of classes; None of numbers.
         extra: variance of a target that randomizing added.
+        shares: [n] that multiply the rows.
         ends: of numbers; None of classes.
-        shares: [n] that multiply the rows, or None.
         exposure, visible, most_sums, refined, guess: as in ``Source``.
     """
 
@@ -187,8 +188,8 @@ class KnownLabels:
     targets: Coded
     base: Float64[np.ndarray, " k"] | None
     extra: float
+    shares: Float32[np.ndarray, " n"]
     ends: tuple[float, float] | None = None
-    shares: Float32[np.ndarray, " n"] | None = None
     exposure: Float32[np.ndarray, " n"] | None = None
     visible: bool = True
     most_sums: int = 450
@@ -211,9 +212,7 @@ class KnownLabels:
         spread = self.labels().variance + self.extra
         return float(np.sqrt(spread * len(self.codes) / _SUMS))
 
-    def sums(
-        self, question: LabelQuestion, keep: KeepRows
-    ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
+    def sums(self, question: LabelQuestion, keep: KeepRows) -> Answered:
         """The sums themselves."""
         total: Any = 0.0
         terms = Terms(self.columns, self.codes, question.terms)
@@ -226,7 +225,7 @@ class KnownLabels:
             if compared is not None:
                 t = t - compared[part, None]
             total = total + q.T @ t
-        return question, total, _NOISELESS * question.clip
+        return Answered(question, self.shares, total, _NOISELESS * question.clip)
 
     def curve(self, offset: Offset, spread: float) -> None:
         """Predictions are mean labels."""
@@ -265,9 +264,11 @@ def known_labels_method(
         order = np.lexsort(codes.T)  # rows that no bin tells apart follow one another
         codes, labels = codes[order], Coded(targets.codes[order], targets.rows)
         range_ = None if shares is not None else (ends or (-np.inf, np.inf))
-        of_rows = RowOwners(count=train.rows, weights=train.weights).shares
-        factors, exposure = (f if f is None else f[order] for f in (of_rows, train.exposure))
-        source = KnownLabels(columns, codes, labels, shares, extra, range_, factors, exposure)
+        factors = RowOwners(count=train.rows, weights=train.weights).relative[order]
+        exposure = None if train.exposure is None else train.exposure[order]
+        source = KnownLabels(
+            columns, codes, labels, shares, extra, factors, range_, exposure=exposure
+        )
         fit = learner(setting, columns, codes, source, factors).learn()
         keep_effects(run, fit)
         loss = setting.loaded.config.loss

@@ -264,10 +264,14 @@ def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
 
 
 def used_rows(setting: Setting) -> NDArray[np.int64]:
-    """The rows that take part, in their order in the file."""
+    """The rows that take part: in their order in the file, or those of a user after one another,
+    of users with few rows first."""
     train = setting.dataset.train
     own = user_rows(setting.loaded, train)
-    return np.arange(train.rows) if own is None else np.sort(own.rows[own.present])
+    if own is None:
+        return np.arange(train.rows)
+    order = np.argsort(own.present.sum(axis=1), kind="stable")
+    return own.rows[order][own.present[order]]
 
 
 def limited_to_users(setting: Setting) -> Setting:

@@ -112,7 +112,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             )
             ends = release.facts.label_range
             try:
-                fit = learner(setting, columns, table.codes, draws, rows.shares).learn()
+                fit = learner(setting, columns, table.codes, draws, rows.relative).learn()
             except DeltaError as error:
                 raise self.loaded.error(("method", "delta"), str(error)) from None
             except ValueError:  # of linear algebra
@@ -152,7 +152,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         draws = Draws(none, codes, few, exposure, lambda: alike, lambda _: None, add_noise=noisy)
         try:
             quiet = replace(setting, steps=silent)
-            fit = learner(quiet, columns, codes, draws, few.shares).learn()
+            fit = learner(quiet, columns, codes, draws, few.relative).learn()
             to_bytes(effects_of(fit))
             params_of(fit, self.loaded.config.loss, ends)
         except DeltaError as error:

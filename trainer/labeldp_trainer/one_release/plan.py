@@ -18,6 +18,7 @@ from labeldp_trainer.linear.fit import fitted
 from labeldp_trainer.linear.sums import Sums, of_groups, with_constant
 from labeldp_trainer.one_release.release import Facts, Release
 from labeldp_trainer.one_release.rows import (
+    SCALE,
     STEPS,
     UNIT,
     PublicRows,
@@ -84,7 +85,7 @@ def design(
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
     floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)
-    return Weights(columns, metric, floor, UNIT - UNIT / 1024)
+    return Weights(columns, metric, floor, SCALE)
 
 
 def prior_variances(

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -111,7 +112,7 @@ class Release:
     metric: Float32[np.ndarray, " d"]
     facts: Facts
 
-    @property
+    @cached_property
     def weights(self) -> Weights:
         """From vectors to rows q."""
         facts = self.facts

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Int32, Int64, Num
@@ -44,7 +46,8 @@ class RowOwners:
 
     Attributes:
         count: n rows.
-        owners: [n] numbers of the users, or None if a label is on its own.
+        owners: [n] numbers of the users, whose rows follow one another; None if a label is on its
+            own.
         users: what a release says of them.
         weights: [n] positive numbers, in any unit; None if all are 1.
     """
@@ -64,25 +67,6 @@ class RowOwners:
         """Of a user; 1 if a label is on its own."""
         return 1 if self.owners is None else int(np.bincount(self.owners).max())
 
-    def blocks(
-        self, most: int, together: int
-    ) -> Iterator[tuple[Int64[np.ndarray, " b"], Int64[np.ndarray, " b"]]]:
-        """Rows in the order of their users, in blocks of at most ``most`` rows of one user.
-
-        Yields the rows of some blocks, and the numbers 0, 1, … of these blocks.
-        """
-        assert self.owners is not None
-        order = np.argsort(self.owners, kind="stable")
-        counts = np.bincount(self.owners)
-        place = np.arange(self.count) - (np.cumsum(counts) - counts)[self.owners[order]]
-        begins = np.append(np.flatnonzero(place % most == 0), self.count)
-        for first in range(0, len(begins) - 1, together):
-            some = begins[first : first + together + 1]
-            yield (
-                order[some[0] : some[-1]],
-                np.repeat(np.arange(len(some) - 1), np.diff(some)),
-            )
-
     def sample(self, most: int = REHEARSED) -> Self:
         """At most this many of the rows, at regular distances."""
         step, owners = -(-self.count // most), self.owners
@@ -100,15 +84,15 @@ class RowOwners:
         return self.weights / self.weights.max()
 
     @cached_property
-    def shares(self) -> Float32[np.ndarray, " n"] | None:
-        """1/m for each of the m rows of a user, times its weight; None if all are 1."""
-        if self.owners is None:
-            return None if self.weights is None else self.relative
-        counts = np.bincount(self.owners)
-        return (self.relative / counts[self.owners]).astype(np.float32)
+    def usual_length(self) -> float:
+        """Mean length of rows of weight 1, if those of a user are at right angles."""
+        own = self.relative.astype(np.float64)
+        if self.owners is not None:
+            own = own / np.sqrt(np.bincount(self.owners))[self.owners]
+        return float(own.mean())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PublicRows(RowOwners):
     """Public vectors, and whose rows they are.
 
@@ -123,6 +107,9 @@ class PublicRows(RowOwners):
     spectrum: Float64[np.ndarray, " p"] | None
     sha256: str
     groups: Int32[np.ndarray, " p"] | None = None
+    shares: WeakKeyDictionary[Weights, Float64[np.ndarray, " n"] | None] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
 
     def sample(self, most: int = REHEARSED) -> Self:
         """At most this many of the rows, at regular distances."""
@@ -140,9 +127,8 @@ MOST_ROWS = (1 << 62) // (2 * UNIT * STEPS)
 """Whose sum fits an int64 by far."""
 _CHUNK = 4096  # rows
 _MOST_SQUARED = 4.0 * UNIT * UNIT
-_ROOT = 1 << 10  # a user's rows: roots are rounded up to 1/_ROOT
-_BLOCK = 64  # rows of a user whose products with one another are measured
-_BLOCKS = 128  # at a time
+SCALE = UNIT - UNIT / 1024
+"""A length so that rounded rows are no longer than UNIT."""
 
 
 class Chunk(NamedTuple):
@@ -154,7 +140,7 @@ class Chunk(NamedTuple):
     integers: Int32[np.ndarray, "b d"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """How a public vector becomes an integer row; a function of features alone.
 
@@ -181,7 +167,10 @@ class Weights:
 
     def chunks(self, rows: PublicRows) -> Iterator[Chunk]:
         """Used columns and integer rows, part by part; shares multiply the rows."""
-        return self._chunks(rows, self._shares(rows))
+        if self not in rows.shares:
+            whole = ((chunk.rows, chunk.integers) for chunk in self._chunks(rows, None))
+            rows.shares[self] = user_shares(rows, whole, self.scale)
+        return self._chunks(rows, rows.shares[self])
 
     def _chunks(
         self, rows: PublicRows, shares: Float64[np.ndarray, " n"] | None
@@ -191,37 +180,13 @@ class Weights:
             own = None if shares is None else shares[part]
             yield Chunk(part, *self._rows(rows.vectors[part], own))
 
-    def integer_rows(self, rows: PublicRows) -> Iterator[tuple[slice, Int32[np.ndarray, "b d"]]]:
+    def integer_rows(self, rows: PublicRows) -> IntegerRows:
         """The integer rows, part by part."""
         return ((chunk.rows, chunk.integers) for chunk in self.chunks(rows))
 
     def lengths(self, rows: PublicRows) -> Lengths:
         """Of the integer rows. Raises ValueError for weights that no release has."""
-        shares = self._shares(rows)
-        integers = ((chunk.rows, chunk.integers) for chunk in self._chunks(rows, shares))
-        return lengths(integers, rows, None if rows.owners is None else self._spans(rows, shares))
-
-    def _shares(self, rows: PublicRows) -> Float64[np.ndarray, " n"] | None:
-        """[n] what the rows of users are multiplied by. No processor computes another number: up to
-        the last quotient, all are whole numbers that float64 holds."""
-        if rows.owners is None:
-            return None
-        spans = np.maximum(self._spans(rows, None), 1)
-        return np.minimum(self.scale * _ROOT / spans, 1.0)[rows.owners]
-
-    def _spans(
-        self, rows: PublicRows, shares: Float64[np.ndarray, " n"] | None
-    ) -> Int64[np.ndarray, " u"]:
-        """[u] by how much the labels of each user together move a sum, in units of 1/_ROOT."""
-        assert rows.owners is not None
-        found = np.zeros(rows.units, np.int64)
-        for block, number in rows.blocks(_BLOCK, _BLOCKS):
-            own = None if shares is None else shares[block]
-            squares = _products(self._rows(rows.vectors[block], own)[2], number)
-            np.add.at(
-                found, rows.owners[block][np.diff(number, prepend=-1) > 0], _roots_up(squares)
-            )
-        return found
+        return lengths(self.integer_rows(rows), rows)
 
     def _rows(
         self, vectors: Float32[np.ndarray, "b p"], shares: Float64[np.ndarray, " b"] | None
@@ -257,7 +222,7 @@ class Lengths(NamedTuple):
 
     Attributes:
         longest: squared length of the longest; with users, the largest square of a bound of
-            ‖Σ ±q‖ over the rows q of one, for all signs.
+            ‖Σ q ⊗ u‖ over the rows q of one, for all u of length 1.
         sha256: of all rows.
     """
 
@@ -265,28 +230,30 @@ class Lengths(NamedTuple):
     sha256: str
 
 
-def lengths(
-    chunks: Iterable[tuple[slice, Num[np.ndarray, "b d"]]],
-    rows: RowOwners,
-    spans: Int64[np.ndarray, " u"] | None = None,
-) -> Lengths:
-    """Measure integer rows, part by part; in float64, too.
+IntegerRows = Iterable[tuple[slice, Num[np.ndarray, "b d"]]]
+"""All rows as integers, part by part; in float64, too."""
 
-    ``spans`` are bounds for the users in units of 1/_ROOT: without them, sums of the lengths of
-    their rows. Raises ValueError for rows that are no rows of weights of scale UNIT and of finite
-    vectors: the squares of others might not fit an int64.
+
+def lengths(integer_rows: IntegerRows, rows: RowOwners) -> Lengths:
+    """Measure integer rows. Raises ValueError for rows that are no rows of weights of scale UNIT
+    and of finite vectors: the squares of others might not fit an int64.
     """
-    total, owners = hashlib.sha256(), rows.owners
-    squares = np.zeros(rows.count, np.int64)
-    for part, integers in chunks:
-        total.update(np.ascontiguousarray(integers, "<i4").tobytes())
-        squares[part] = _whole(integers)[1]
-    if owners is None:
-        return Lengths(int(squares.max()), total.hexdigest())
-    if spans is None:
-        spans = np.zeros(rows.units, np.int64)
-        np.add.at(spans, owners, _roots_up(squares))
-    return Lengths(-(-(int(spans.max()) ** 2) // (_ROOT * _ROOT)), total.hexdigest())
+    total, longest = hashlib.sha256(), 0
+
+    def parts() -> IntegerRows:
+        nonlocal longest
+        for part, integers in integer_rows:
+            total.update(np.ascontiguousarray(integers, "<i4").tobytes())
+            wide, squares = _whole(integers)
+            longest = max(longest, int(squares.max()))
+            yield part, wide
+
+    if rows.owners is None:
+        deque(parts(), maxlen=0)
+    else:
+        span = int(_user_spans(rows, parts()).max())
+        longest = -(-(span**2) // (_ROOT * _ROOT))
+    return Lengths(longest, total.hexdigest())
 
 
 def _whole(
@@ -299,25 +266,6 @@ def _whole(
     if not squares.max() <= _MOST_SQUARED:
         raise ValueError("a row is longer than any release has")
     return wide, squares.astype(np.int64)
-
-
-def _products(
-    integers: Int32[np.ndarray, "b d"], number: Int64[np.ndarray, " b"]
-) -> Int64[np.ndarray, " c"]:
-    """Σ |⟨q, q′⟩| over all pairs of rows of each block, whose ``number`` counts from 0; exact.
-
-    It bounds ‖Σ s·q‖² for all signs s, and is at most the square of the sum of lengths.
-    """
-    wide, squares = _whole(integers)
-    found = np.zeros(number[-1] + 1, np.int64)
-    np.add.at(found, number, squares)
-    for apart in range(1, len(wide)):
-        at = np.flatnonzero(number[apart:] == number[:-apart])
-        if len(at) == 0:
-            break
-        products = np.abs(np.einsum("bd,bd->b", wide[at + apart], wide[at]))
-        np.add.at(found, number[at], 2 * products.astype(np.int64))
-    return found
 
 
 def squared_sensitivity(longest: int, *, classes: bool) -> int:
@@ -342,9 +290,98 @@ def label_sums(
     return total
 
 
-def _roots_up(squares: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-    """In units of 1/_ROOT."""
-    return np.array([_root_up(int(square) * _ROOT * _ROOT) for square in squares], np.int64)
+# Users: what all of their labels together can change, as whole numbers.
+
+_ROOT = 1 << 10  # spans are whole numbers of 1/_ROOT
+_ROUNDED = 20  # bits that are added up on their own
+_BLOCK = 256  # rows of a user whose products with one another are measured
+_EVEN, _LARGEST = 14, 20  # bits of the factor of the longest row of a block, and of any
+_BITS = 22  # of an entry of a matrix that is squared: a sum of _BLOCK products is below 2^53
+_SQUARINGS = 5  # make the bound of an eigenvalue too large by at most rank^(1/64)
+
+
+def user_shares(
+    rows: RowOwners, integer_rows: IntegerRows, scale: float = SCALE
+) -> Float64[np.ndarray, " n"] | None:
+    """[n] what multiplies these rows: all labels of a user then move a sum by no more than one row
+    of length ``scale`` can. None if a label is on its own. No processor finds another number: up to
+    the last quotient, all are whole numbers that float64 holds."""
+    if rows.owners is None:
+        return None
+    spans = _user_spans(rows, ((part, _whole(each)[0]) for part, each in integer_rows))
+    return np.minimum(scale * _ROOT / np.maximum(spans, 1), 1.0)[rows.owners]
+
+
+def _user_spans(rows: RowOwners, integer_rows: IntegerRows) -> Int64[np.ndarray, " u"]:
+    """[u] bounds of ‖Σ q ⊗ u‖ over the rows q of a user, for all u of length 1, in 1/_ROOT.
+
+    They are added up over blocks of at most _BLOCK rows.
+    """
+    owners = rows.owners
+    assert owners is not None
+    first = np.flatnonzero(np.diff(owners, prepend=-1))
+    place = np.arange(rows.count) - np.repeat(first, np.diff(first, append=rows.count))
+    begins = np.flatnonzero(place % _BLOCK == 0)
+    sizes = np.diff(begins, append=rows.count)
+    found, done, waiting = np.zeros(rows.units, np.int64), 0, np.zeros((0, 0))
+    for part, wide in integer_rows:
+        kept = part.start - len(waiting)
+        waiting = np.concatenate([waiting, wide]) if len(waiting) else wide
+        there = int(np.searchsorted(begins + sizes, part.stop, side="right"))
+        own, many = begins[done:there], sizes[done:there]
+        for size in np.unique(many):
+            at = own[many == size]
+            blocks = waiting[at[:, None] + np.arange(size) - kept]
+            spans = _spans(blocks @ blocks.transpose(0, 2, 1))
+            np.add.at(found, owners[at], spans)
+        done = there
+        waiting = waiting[(begins[done] if done < len(begins) else rows.count) - kept :]
+    return found
+
+
+def _spans(products: Float64[np.ndarray, "c b b"]) -> Int64[np.ndarray, " c"]:
+    """Of blocks of rows, from the products of their rows: whole numbers up to 4·UNIT².
+
+    The square of ‖Σ q ⊗ u‖ is at most the sum of all |products|. It is also at most λ·Σ 1/t² for
+    any positive t, if λ bounds the eigenvalues of t·products·t; t is such that rows have about
+    equal lengths.
+    """
+    size = products.shape[1]
+    whole = np.abs(products).astype(np.int64).sum(axis=2)
+    high, low = (whole >> _ROUNDED).sum(axis=1), (whole & ((1 << _ROUNDED) - 1)).sum(axis=1)
+    sums = [(h << _ROUNDED) + r for h, r in zip(high.tolist(), low.tolist(), strict=True)]
+    if size > 2:  # the products of two rows are as good
+        squares = np.maximum(np.einsum("cbb->cb", products), 1.0)
+        even = np.sqrt(np.sqrt(squares.max(axis=1, keepdims=True) / squares)) * (1 << _EVEN)
+        t = np.rint(np.minimum(even, 1 << _LARGEST))
+        inverse = -(-(1 << 2 * _LARGEST) // np.square(t).astype(np.int64))
+        found = _largest_eigenvalues(products * (t[:, :, None] * t[:, None, :]))
+        total = inverse.sum(axis=1).tolist()
+        spectral = (-(-(v * each) >> 2 * _LARGEST) for v, each in zip(found, total, strict=True))
+        sums = [min(pair) for pair in zip(sums, spectral, strict=True)]
+    return np.array([_root_up(square * _ROOT * _ROOT) for square in sums], np.int64)
+
+
+def _largest_eigenvalues(matrices: Float64[np.ndarray, "c b b"]) -> list[int]:
+    """Upper bounds of those of symmetric matrices whose entries are no larger than the largest on
+    the diagonal.
+
+    Matrices are rounded to entries of _BITS bits and squared, again and again. A square is exact,
+    and rounding to whole numbers moves an eigenvalue by at most the number of rows. The trace of
+    the last square bounds the eigenvalues of the last matrix.
+    """
+    size, shifts = matrices.shape[1], []
+    for _ in range(_SQUARINGS + 1):
+        largest = np.einsum("cbb->cb", matrices).max(axis=1)
+        shift = np.maximum(np.frexp(largest)[1] - _BITS, 0)
+        shifts.append(shift.tolist())
+        rounded = np.rint(np.ldexp(matrices, -shift[:, None, None]))
+        matrices = rounded @ rounded
+    traces = np.einsum("cbb->cb", matrices).astype(np.int64).sum(axis=1).tolist()
+    found = [_root_up(trace) for trace in traces]
+    for shift in shifts[:0:-1]:
+        found = [_root_up((v + size) << own) for v, own in zip(found, shift, strict=True)]
+    return [(v + size) << own for v, own in zip(found, shifts[0], strict=True)]
 
 
 def _root_up(square: int) -> int:

@@ -75,7 +75,7 @@ def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> tuple[int, list[Fo
             labels = np.clip(truth + own, *ends)
             truth = truth[:, None]
         draws = Draws(release, codes, rows, train.exposure, lambda: labels, lambda _: None)
-        fit = learner(setting, columns, codes, draws, rows.shares).learn()
+        fit = learner(setting, columns, codes, draws, rows.relative).learn()
         params = params_of(fit, loaded.config.loss, ends)
         found = loss.predictions(predict(setting.model, params, train)).reshape(len(codes), -1)
         if ends is None:

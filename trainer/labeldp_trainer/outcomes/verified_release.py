@@ -85,7 +85,7 @@ def _verify_staged(
             release,
             table,
             lambda draws: learner(
-                setting, list(release.columns), table.codes, draws, table.rows.shares
+                setting, list(release.columns), table.codes, draws, table.rows.relative
             ).learn(),
         )
     try:

@@ -11,13 +11,14 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int32, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64
 from scipy.special import softmax
 
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.questions import (
     BROAD,
     MAINLY_MAINS,
+    Answered,
     FirstGuess,
     KeepRows,
     LabelQuestion,
@@ -34,6 +35,7 @@ from labeldp_trainer.one_release.rows import (
     in_steps,
     lengths,
     squared_sensitivity,
+    user_shares,
 )
 from labeldp_trainer.staged_release.plan import (
     COUNT,
@@ -196,7 +198,8 @@ class Draws:
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
         self.most_sums = most_sums(facts.rows)
-        self.refined = self._plan.refined(facts.rows)
+        self.refined = self._plan.refined(facts.rows * self.rows.usual_length)
+        self._few = not self._plan.refined(facts.rows / facts.most_rows)  # for histograms
         self.guess = BROAD if facts.classes is None else MAINLY_MAINS
         self._at, self._skewed, self._square, self._first_clip = 0, False, 0.0, 0.0
         self._slope: Callable[[float], float] = lambda clip: 1.0
@@ -210,7 +213,7 @@ class Draws:
             shares, _ = self._counted(lambda: self._true.astype(np.int64), len(facts.classes))
             return FirstGuess.of_classes(shares)
         edges = HistogramBins.of(facts.label_range).labels
-        shares = self._histogram(edges, lambda y: y, likeliest=bool(self.refined))
+        shares = self._histogram(edges, lambda y: y, likeliest=not self._few)
         middle = (edges[1:] + edges[:-1]) / 2
         if self.exposure is None:
             self._scale = LabelScale.least_skewed(facts.label_range[0], middle, shares)
@@ -239,7 +242,7 @@ class Draws:
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
         clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
-        if self.refined:
+        if not self._few:
             return Residuals(sizes.square, clip)
         # noise of few rows hides large residuals, but not that predictions vary less than labels
         unexplained = self._square - float(self._predicted(offset).var())
@@ -266,24 +269,23 @@ class Draws:
     def noise(self, clip: float) -> float:
         """About the deviation of the next sums, in units of labels and of rows of usual length."""
         moved = squared_sensitivity(UNIT * UNIT, classes=self._classes)
-        usual = float(self.rows.relative.mean(dtype=np.float64))
-        return self._plan.sigma(self._at, moved) * self._unit(clip) / usual
+        return self._plan.sigma(self._at, moved) * self._unit(clip) / self.rows.usual_length
 
-    def sums(
-        self, question: LabelQuestion, keep: KeepRows
-    ) -> tuple[LabelQuestion, Float64[np.ndarray, "m k"], float]:
-        """The noisy sums, the question that they answer, and the deviation of the noise."""
+    def sums(self, question: LabelQuestion, keep: KeepRows) -> Answered:
+        """The noisy sums."""
         if self._at < len(self.release.parts):
             self.asked(self._at, question)
             part, ends = self.release.parts[self._at], self.release.facts.label_range
             if ends is not None and part.scale(ends[0]) != self._scale:
                 raise ValueError("the labels are on another scale")
             question = part.question(ends)
+            shares = row_shares(self._table(question), question, self.rows)
         else:
-            part = self._draw_sums(question, keep)
+            shares = row_shares(self._table(question), question, self.rows)
+            part = self._draw_sums(question, shares, keep)
         self._at += 1
         unit = self._unit(question.clip)
-        return question, part.answer * unit, part.facts.sigma * unit
+        return Answered(question, shares, part.answer * unit, part.facts.sigma * unit)
 
     @property
     def _classes(self) -> bool:
@@ -352,8 +354,10 @@ class Draws:
         total = float(np.mean(steps)) * self.rows.count
         return part.answer / total, part.facts.sigma / total
 
-    def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
-        found, total = self._summed(question, keep)
+    def _draw_sums(
+        self, question: LabelQuestion, shares: Float[np.ndarray, " n"], keep: KeepRows
+    ) -> ReleasePart:
+        found, total = self._summed(question, shares, keep)
         moved = squared_sensitivity(found.longest, classes=self._classes)
         offset = question.offset
         facts = PartFacts(
@@ -378,7 +382,7 @@ class Draws:
         return self.release.parts[-1]
 
     def _summed(
-        self, question: LabelQuestion, keep: KeepRows
+        self, question: LabelQuestion, shares: Float[np.ndarray, " n"], keep: KeepRows
     ) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
         """The lengths of the integer rows, and their exact sum times the labels."""
         offset, classes = question.offset, self.release.facts.classes
@@ -392,8 +396,7 @@ class Draws:
         total = np.zeros((question.size, entries.shape[1]), np.int64)
 
         def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
-            table = Terms(self.release.columns, self.codes, question.terms)
-            for part, q in question.integer_rows(table, self.rows.shares):
+            for part, q in question.integer_rows(self._table(question), shares):
                 # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
                 np.add(total, (q.T @ entries[part].astype(np.float64)).astype(np.int64), out=total)
                 keep(part, q)
@@ -418,6 +421,9 @@ class Draws:
         self.release = self.release.with_part(ReleasePart(facts, answer, weights, offset))
         self.grown(self.release)
 
+    def _table(self, question: LabelQuestion) -> Terms:
+        return Terms(self.release.columns, self.codes, question.terms)
+
     def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
         return offset.over(Terms(self.release.columns, self.codes, ()), self.exposure)
 
@@ -430,4 +436,11 @@ def measured(
 ) -> Lengths:
     """The longest integer row of a question, and their digest."""
     table = Terms(release.columns, codes, question.terms)
-    return lengths(question.integer_rows(table, rows.shares), rows)
+    shares = row_shares(table, question, rows)
+    return lengths(question.integer_rows(table, shares), rows)
+
+
+def row_shares(table: Terms, question: LabelQuestion, rows: RowOwners) -> Float[np.ndarray, " n"]:
+    """[n] what multiplies the rows of a question: weights, and what makes those of a user short."""
+    own = user_shares(rows, question.integer_rows(table, rows.relative))
+    return rows.relative if own is None else rows.relative * own

@@ -129,7 +129,7 @@ class BudgetPlan:
         """That of (ε, δ). Raises ValueError if no noise that is resolved is large enough."""
         return cls(KINDS[classes], greatest_ratio(epsilon, delta))
 
-    def refined(self, rows: int) -> int:
+    def refined(self, rows: float) -> int:
         """Main effects, and pairs, that get more functions after a stage: more of many rows."""
         return min(int(rows * math.sqrt(self.ratio) / _ROWS_OF_REFINED), _MOST_REFINED)
 

@@ -88,7 +88,7 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 12), random.integers(1, 4)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    owners = np.unique(random.integers(0, 4, n), return_inverse=True)[1].astype(np.int64)
+    owners = np.unique(np.sort(random.integers(0, 4, n)), return_inverse=True)[1]
     if parallel:
         vectors = vectors[owners]
     table = rows(vectors, owners)
@@ -120,8 +120,8 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(seeds)
 def test_no_signs_of_the_rows_of_a_user_move_the_sum_by_more(seed):
-    """All signs, blocks of any size; no bound is above that of earlier releases, without products.
-    Weighted by what they move together, the rows of a user move as much as one row."""
+    """All signs, blocks of any size; no bound is above the sum of lengths, but for what is rounded
+    up. Weighted by what they move together, the rows of a user move as much as one row."""
     random = np.random.default_rng(seed)
     n, p, most = random.integers(1, 9), random.integers(1, 4), int(random.integers(1, 5))
     weights = some_weights(random, p)
@@ -136,16 +136,32 @@ def test_no_signs_of_the_rows_of_a_user_move_the_sum_by_more(seed):
             mine = table.owners == user
             moved = np.square(signs[:, mine].astype(object) @ integers[mine].astype(object))
             assert moved.sum(axis=1).max() <= longest
-        assert longest <= min(lengths(weights.integer_rows(table), table).longest, UNIT * UNIT)
+        each = np.sqrt(np.square(integers).sum(axis=1).astype(float)) + 1
+        assert longest <= min(np.bincount(table.owners, each).max() ** 2, UNIT * UNIT)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(seeds)
+def test_the_bound_of_many_rows_is_near_their_largest_singular_value(seed):
+    """And no smaller than what equal labels move; rows may come in any parts."""
+    random = np.random.default_rng(seed)
+    n, p = random.integers(3, 60), random.integers(2, 20)
+    z = random.normal(size=(n, p)) * random.uniform(0.01, 1, p)
+    integers = np.rint(z / np.linalg.norm(z, axis=1, keepdims=True) * UNIT / 2)
+    table = rows(z, np.zeros(n, np.int64))
+    values = np.linalg.svd(integers, compute_uv=False)
+    best, parts = n * values[0] ** 2, [slice(i, min(i + 7, n)) for i in range(0, n, 7)]
+    found = lengths([(part, integers[part]) for part in parts], table).longest
+    assert found <= 1.05 * best and found >= np.square(integers.sum(axis=0)).sum()
 
 
 def test_rows_of_a_user_that_differ_keep_more_of_their_length():
-    """m rows at right angles have 1/√m of their length, equal rows 1/m; where the rows lie in the
-    file makes no difference."""
+    """m rows at right angles have 1/√m of their length, equal rows 1/m, in any order."""
     weights = Weights(np.arange(1, 5), np.ones(4, np.float32), 1e-6, FULL)
     vectors = np.concatenate([np.eye(4), np.ones((4, 4)), [[1, 0, 0, 0]]])
-    order = np.random.default_rng(0).permutation(9)
-    table = rows(vectors[order], np.repeat([0, 1, 2], [4, 4, 1])[order])
+    random = np.random.default_rng(0)
+    order = np.r_[random.permutation(4), 4 + random.permutation(4), 8]
+    table = rows(vectors[order], np.repeat([0, 1, 2], [4, 4, 1]))
     factors = weights.factors(table) * np.linalg.norm(vectors[order], axis=1)
     assert factors[np.argsort(order)] == pytest.approx([0.5] * 4 + [0.25] * 4 + [1], rel=2e-3)
 

@@ -55,7 +55,7 @@ class Table:
 
     def learn(self, draws):
         columns, codes, rows = list(self.release.columns), self.public.codes, self.public.rows
-        return Learner(columns, codes, draws, self.order, shares=rows.shares).learn()
+        return Learner(columns, codes, draws, rows.relative, self.order).learn()
 
     def drawn(self, labels, **more):
         draws = self.draws(labels, **more)

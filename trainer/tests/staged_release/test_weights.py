@@ -50,7 +50,7 @@ def test_integer_rows_are_as_long_as_their_weights_and_others_are_refused():
         terms = Terms(release.columns, public.codes, asked.terms)
         weighted, alike = (
             np.concatenate([np.square(q).sum(axis=1) for _, q in asked.integer_rows(terms, shares)])
-            for shares in (public.rows.shares, None)
+            for shares in (public.rows.relative, np.ones(ROWS))
         )
         assert part.facts.longest == weighted.max()
         assert np.allclose(weighted**0.5, alike**0.5 * WEIGHTS / 450, rtol=1e-4)
@@ -63,8 +63,8 @@ def test_integer_rows_are_as_long_as_their_weights_and_others_are_refused():
         assert bool(words) == refused and all("measured on its integer rows" in w for w in words)
 
 
-def test_weights_of_users_rows_are_divided_by_their_number():
-    weights, owners = np.float32([1, 2, 4, 4]), np.array([0, 0, 1, 0])
+def test_rows_of_a_user_are_expected_at_right_angles():
+    weights, owners = np.float32([1, 2, 4, 4]), np.array([0, 0, 0, 1])
     rows = RowOwners(count=4, owners=owners, weights=weights)
-    assert np.allclose(rows.shares, [1 / 12, 1 / 6, 1, 1 / 3])
-    assert np.allclose(rows.sample(2).shares, [1 / 4, 1])
+    assert rows.usual_length == pytest.approx(((0.25 + 0.5 + 1) / 3**0.5 + 1) / 4)
+    assert rows.sample(2).usual_length == pytest.approx((0.25 + 1) / 2 / 2**0.5)

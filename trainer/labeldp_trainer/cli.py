@@ -27,6 +27,7 @@ from labeldp_compile.toolkit import (
     verbose_option,
 )
 from labeldp_trainer.config import load_config
+from labeldp_trainer.config.data import PairsData
 
 # Progress: rates on a terminal; in a log, a line a stage, and a tenth of many epochs.
 
@@ -287,6 +288,9 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
     help="Parquet, CSV or npz file to write; a folder for a folder.",
 )
 @click.option("--probabilities", is_flag=True, help="Add the probability of each class.")
+@click.option("--relabel", is_flag=True, help="Pairs: write private preferences of these answers.")
+@click.option("--pair", nargs=2, multiple=True, help="Pairs: two columns to write, one an answer.")
+@click.option("--keep", multiple=True, help="Pairs: a column to copy.")
 @text_options
 @overwrite_option
 @quiet_option
@@ -295,6 +299,9 @@ def predict_command(
     table: Path,
     output: Path,
     probabilities: bool,
+    relabel: bool,
+    pair: tuple[tuple[str, str], ...],
+    keep: tuple[str, ...],
     form: TextForm,
     overwrite: bool,
     quiet: bool,
@@ -304,6 +311,9 @@ def predict_command(
     TABLE has the kind of data that the run was trained on: a table (Parquet, CSV, or a folder of
     such files), an npz archive, or an idx file of images. A table keeps all its columns and gets a
     last column "prediction". It needs the feature columns but no labels.
+
+    For pairs of answers, only the named columns are written: those of --keep unchanged, and of
+    --pair in the order of the private preference if the order of the file's columns is secret.
     """
     from labeldp_compile.toolkit import require_rewritten  # noqa: PLC0415
 
@@ -316,14 +326,19 @@ def predict_command(
     )
 
     trained = open_trained(run)
+    of_pairs = isinstance(trained.loaded.config.data, PairsData)
+    if (relabel or pair or keep) and not of_pairs:
+        raise click.UsageError("--relabel, --pair and --keep are for runs on pairs of answers")
     with row_progress("predicting", None, quiet=quiet) as progress:
-        rows = predict_file(
-            trained,
-            table,
-            output,
-            probabilities=probabilities,
-            form=None if form == PLAIN else form,
-            progress=progress,
+        if of_pairs:
+            from labeldp_trainer.preferences.relabel import predict_pairs  # noqa: PLC0415
+
+            more: dict[str, Any] = {"relabel": relabel, "pairs": pair, "keep": keep}
+            predict: Any = predict_pairs
+        else:
+            more, predict = {"form": None if form == PLAIN else form}, predict_file
+        rows = predict(
+            trained, table, output, probabilities=probabilities, progress=progress, **more
         )
     if not quiet:
         tell(f"{output}: {rows:,} rows")

@@ -209,6 +209,65 @@ class NpzData(_Data):
     label: StrictStr = "y"
 
 
+FIRST, SECOND = "first", "second"
+Answer = StrictStr | tuple[StrictStr, ...]
+
+
+class PairsData(_Data):
+    """Pairs of answers, of which somebody prefers one: npz archives, or Parquet files or folders.
+
+    ``first`` and ``second`` name the vectors of the two answers: an array [n, p], a column of lists
+    of p numbers, or p columns of numbers. ``label`` says which one is preferred. In a file with
+    ``chosen`` and ``rejected`` their order is the label. Nothing public depends on it.
+    """
+
+    kind: Literal["pairs"]
+    train: StrictStr
+    test: StrictStr | None = None
+    first: Answer | None = Field(None, description="the vectors of the first answers")
+    second: Answer | None = None
+    chosen: Answer | None = Field(None, description="the vectors of the preferred answers")
+    rejected: Answer | None = None
+    label: StrictStr = Field(
+        "preferred", description="with first and second: which one is preferred"
+    )
+    classes: Annotated[list[Label], Field(min_length=2, max_length=2)] = Field(
+        [FIRST, SECOND],
+        description="the label if the first answer is preferred, and if the second is; any other "
+        "label is a tie",
+    )
+
+    @property
+    def class_list(self) -> list[int | str]:
+        """The two answers, in their public order."""
+        return [FIRST, SECOND]
+
+    @property
+    def order_is_label(self) -> bool:
+        """Whether the order of the columns says which answer is preferred."""
+        return self.chosen is not None
+
+    @property
+    def answers(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns or arrays of the two answers."""
+        sides = (self.chosen, self.rejected) if self.order_is_label else (self.first, self.second)
+        one, other = ((side,) if isinstance(side, str) else tuple(side or ()) for side in sides)
+        return one, other
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """There are two answers, of the same form, and no column is used twice."""
+        yield from super().rules()
+        given = [key for key in ("first", "second", "chosen", "rejected") if getattr(self, key)]
+        reason = "give first and second with a label, or chosen and rejected"
+        yield given not in ([FIRST, SECOND], ["chosen", "rejected"]), reason
+        one, other = self.answers
+        yield len(one) != len(other), f"{given[0]} and {given[1]}: give as many columns of each"
+        each = [*one, *other, *(() if self.order_is_label else (self.label,))]
+        yield len(set(each)) < len(each), "a column is listed twice"
+        labelled = self.order_is_label and bool(self.model_fields_set & {"label", "classes"})
+        yield labelled, "chosen and rejected say which is preferred; remove label and classes"
+
+
 class IdxFiles(Strict):
     """Images and labels of an idx data set, gzipped or not."""
 
@@ -229,11 +288,13 @@ class IdxData(_Data):
         return "label"
 
 
-DataConfig = Annotated[TableData | NpzData | IdxData, Field(discriminator="kind")]
+DataConfig = Annotated[TableData | NpzData | IdxData | PairsData, Field(discriminator="kind")]
 
 
 def features_of(data: DataConfig) -> tuple[str, ...]:
     """The public columns or array. None for idx files, where features have their own file."""
     if isinstance(data, TableData):
         return (*data.columns, *data.factors.values())
+    if isinstance(data, PairsData):
+        return tuple(name for answer in data.answers for name in answer)
     return (data.features,) if isinstance(data, NpzData) else ()

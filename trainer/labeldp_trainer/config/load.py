@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labeldp_compile.toolkit import Document, InputError, KeyPath, YamlSource
-from labeldp_trainer.config.data import NoisySum, NpzData, TableData, TrueLabels, features_of
+from labeldp_trainer.config.data import (
+    NoisySum,
+    NpzData,
+    PairsData,
+    TableData,
+    TrueLabels,
+    features_of,
+)
 from labeldp_trainer.config.method import (
     HEADS,
     MOST_CLASSES,
@@ -125,6 +132,11 @@ def _data_rules(config: Config) -> Iterator[Rule]:
     reason = "needs a model of interactions, such as that of method staged_release"
     for key in factors:
         yield config.interactions is None, f"data.{key}", reason
+    other = not isinstance(method, OneRelease) or method.goal == "coefficients"
+    reason = "pairs are learned by method one_release"
+    yield isinstance(data, PairsData) and other, "method", reason
+    reason = "pairs are a choice of two; use loss: cross_entropy"
+    yield isinstance(data, PairsData) and config.loss != "cross_entropy", "loss", reason
     for name in ("column", "private_column", "user_column"):
         given = getattr(method, name, None) is not None
         yield given and data.kind == "idx", f"method.{name}", "idx files have no columns"
@@ -156,6 +168,8 @@ def _representation_rules(config: Config) -> Iterator[Rule]:
         yield is_table and each.needs == "images", at, reason
         reason = f"{each.kind} needs a table; data.kind is {data.kind}"
         yield not is_table and each.needs == "table", at, reason
+        reason = f"differences are for pairs, and pairs need them; data.kind is {data.kind}"
+        yield (each.needs == "pairs") != isinstance(data, PairsData), at, reason
     file = given_vectors(found)
     if file is not None:
         at = f"{key}.test" if file is found else f"{key}.of"

@@ -112,6 +112,7 @@ _REPRESENTATIONS = {
     "table": {"kind": "splines"},
     "idx": _JOINED,
     "npz": {"kind": "pca"},
+    "pairs": {"kind": "differences"},
 }
 
 

@@ -105,7 +105,7 @@ class Kind(Checked):
 
     kind: str
     chunk: ClassVar[int] = 512
-    needs: ClassVar[Literal["images", "table"] | None] = None
+    needs: ClassVar[Literal["images", "table", "pairs"] | None] = None
     is_composed: ClassVar[bool] = False
 
     @property
@@ -141,7 +141,13 @@ def _components(value: object) -> object:
 
 
 class PrincipalKind(Kind):
-    """A kind that ends with principal components."""
+    """A kind that ends with principal components.
+
+    Attributes:
+        centred: whether the mean of all vectors is subtracted.
+    """
+
+    centred: ClassVar[bool] = True
 
     components: Annotated[int | Literal["all"] | None, BeforeValidator(_components)] = Field(
         None,
@@ -194,6 +200,7 @@ _CLASSES = {
     "splines": ("representations.tables", "Splines"),
     "random_fourier": ("representations.tables", "RandomFourier"),
     "file": ("config.representation", "FromFile"),
+    "differences": ("preferences.differences", "Differences"),
     "graph": ("representations.composed", "RowGraph"),
     "joined": ("representations.composed", "Joined"),
 }

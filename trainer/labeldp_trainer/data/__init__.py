@@ -10,7 +10,7 @@ from typing import Any
 
 from labeldp_compile.toolkit import files_of, require_true
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
-from labeldp_trainer.config.data import IdxFiles, TableData
+from labeldp_trainer.config.data import IdxFiles, PairsData, TableData
 from labeldp_trainer.data.arrays import read_arrays
 from labeldp_trainer.data.features import (
     ArrayEncoder,
@@ -24,6 +24,7 @@ from labeldp_trainer.data.features import (
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import TableColumns, read_table
 from labeldp_trainer.errors import DataError
+from labeldp_trainer.preferences.pairs import read_pairs
 
 __all__ = [
     "DataPart",
@@ -80,6 +81,8 @@ def _read(
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):
         return read_table(directory / str(named), data, columns, rows)
+    if isinstance(data, PairsData):
+        return read_pairs(data, directory / str(named), columns, rows)
     return read_arrays(data, directory, named, columns, rows)
 
 
@@ -104,7 +107,7 @@ def _require_other_labels(loaded: LoadedConfig, test_columns: Collection[str]) -
 def _label_files(loaded: LoadedConfig, named: str | IdxFiles) -> dict[tuple[int, int], str]:
     """The files with the labels of a part: device and inode, and name. Raises DataError."""
     path = loaded.directory / (named.labels if isinstance(named, IdxFiles) else named)
-    paths = files_of(path) if isinstance(loaded.config.data, TableData) else [path]
+    paths = files_of(path) if path.is_dir() else [path]
     found = [(each, each.stat()) for each in paths if each.exists()]  # others are refused later
     return {(status.st_dev, status.st_ino): str(each) for each, status in found}
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from labeldp_trainer.coefficients import CoefficientEstimates, OriginalColumns, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
@@ -92,8 +93,8 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
 
     def build(self, setting: Setting) -> ClosedForm:
         """Draw a release, or use the given or stored one. Raises InputError."""
-        method, release = self.method, self._release
-        label, classes = self.loaded.config.data.label, setting.loss.task.classes
+        label, release = self.loaded.config.data.label, self._release
+        method, classes = stated_labels(setting)
         if release is None:  # early, because the next steps take time
             require_label_type(setting)
         whole, setting = setting, limited_to_users(setting)
@@ -105,7 +106,10 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 raise self.loaded.error(("method", "epsilon"), str(error)) from None
             noise = replace(plan, statistic=noisy(plan.statistic, plan.facts.sigma))
             self._fit(noise, rows.sample())  # what can fail after the draw is tried before it
-            release = drawn(plan, rows, setting.dataset.train.columns[label], method)
+            labels = setting.dataset.train.columns[label]
+            if rows.paired:
+                labels = (labels == FIRST).astype(float) - (labels == SECOND)
+            release = drawn(plan, rows, labels, method)
         else:
             self._require_fit(release, rows, setting)
         keep, declared = origin(self._given, setting.stored)
@@ -132,12 +136,13 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 f"{self.loaded.source}: the release cannot be fitted: its weights have very "
                 "different sizes"
             ) from None
-        return linear_params(self.loaded, *found, release.facts.label_range)
+        ends = None if rows.paired else release.facts.label_range
+        return linear_params(self.loaded, *found, ends)
 
     def _require_fit(self, release: Release, rows: PublicRows, setting: Setting) -> None:
         """Check that a release keeps what its statement promises. Raises RunFolderError."""
-        classes, label = setting.loss.task.classes, self.loaded.config.data.label
-        require_all(self.loaded, checks(release, rows, self.method, classes, label))
+        (method, classes), label = stated_labels(setting), self.loaded.config.data.label
+        require_all(self.loaded, checks(release, rows, method, classes, label))
 
     def _statement(self, release: Release, declared: tuple[str, ...]) -> Statement:
         method, facts = self.method, release.facts
@@ -170,6 +175,9 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
 
 def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, ...]:
     """Without a test set: a warning from features, ε and δ alone, before any label is read."""
+    data = setting.loaded.config.data
+    if isinstance(data, PairsData) and data.order_is_label:
+        return ("the order of the two columns of answers is secret, as labels are",)
     if setting.dataset.test is not None or expected_share(release, rows) < 1:
         return ()
     n, epsilon = release.facts.rows, written(float(release.facts.epsilon))
@@ -177,6 +185,15 @@ def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, .
         f"the model is expected to be no better than a constant: {n:,} rows are too few for "
         f"the noise of ε = {epsilon}; add a test set to check",
     )
+
+
+def stated_labels(setting: Setting) -> tuple[OneRelease, tuple[int | str, ...] | None]:
+    """The method and the classes that a release states: pairs have labels from −1 to 1."""
+    method = setting.loaded.config.method
+    assert isinstance(method, OneRelease)
+    if isinstance(setting.loaded.config.data, PairsData):
+        return method.model_copy(update={"label_range": (-1.0, 1.0)}), None
+    return method, setting.loss.task.classes
 
 
 def public_rows(setting: Setting) -> PublicRows:
@@ -193,6 +210,7 @@ def public_rows(setting: Setting) -> PublicRows:
         spectrum=setting.spectrum,
         groups=setting.groups,
         sha256=array_digest(vectors),
+        paired=isinstance(setting.loaded.config.data, PairsData),
         **row_owners(setting),
     )
 

@@ -31,6 +31,7 @@ from labeldp_trainer.randomize import exact
 
 SIGNAL_SHARE = 0.7
 """Of the variance of a label, what features explain, roughly."""
+_NOTHING = 1e-30  # prior variance of a constant that is not there
 
 
 class Expectation(NamedTuple):
@@ -168,7 +169,7 @@ def planned(
         rows,
         _prior(rows, classes),
         noise,
-        _expectation(classes).quantile,
+        _expectation(rows, classes).quantile,
         evenly=method.goal == "coefficients",
     )
     found = weights.lengths(rows)
@@ -241,13 +242,17 @@ def target_variance(classes: tuple[int | str, ...] | None) -> float:
     return 1 / 3 if classes is None else (1 - 1 / len(classes)) / len(classes)
 
 
-def _expectation(classes: tuple[int | str, ...] | None) -> Expectation:
-    return NUMBERS if classes is None else CLASSES
+def _expectation(rows: PublicRows, classes: tuple[int | str, ...] | None) -> Expectation:
+    return NUMBERS if classes is None and not rows.paired else CLASSES
 
 
 def _prior(rows: PublicRows, classes: tuple[int | str, ...] | None) -> Float64[np.ndarray, " p+1"]:
     relative = with_constant(rows.spectrum, rows.vectors.shape[1])
-    return prior_variances(relative, target_variance(classes), _expectation(classes).power)
+    variance = 1.0 if rows.paired else target_variance(classes)
+    found = prior_variances(relative, variance, _expectation(rows, classes).power)
+    if rows.paired:
+        found[0] = _NOTHING
+    return found
 
 
 def _expected_noise(
@@ -376,9 +381,13 @@ def fitted_release(
 def _sums(release: Release, rows: PublicRows) -> Sums:
     weights, facts = release.weights, release.facts
     found = moments(weights, rows)
-    variance = target_variance(facts.classes)
+    variance, classes = target_variance(facts.classes), facts.classes is not None
     statistic, noise = label_units(release, found.total)
-    if facts.classes is not None:
+    if rows.paired:  # what is said of 1 and −1 is said of two classes, whose entries add up to 1
+        variance, classes = 1 / 4, True
+        statistic = (found.total[:, None] + statistic * np.array([1.0, -1.0])) / 2
+        noise, base = noise / 2**0.5, np.full(2, 1 / 2)
+    elif classes:
         base = np.full(statistic.shape[1], 1 / statistic.shape[1])
     else:
         assert facts.label_range is not None
@@ -398,7 +407,7 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
         variance=variance,
         base=base,
         scales=np.ones(len(base)),
-        classes=facts.classes is not None,
+        classes=classes,
         used=lambda: weights.used(rows.vectors),
         factors=lambda: weights.factors(rows),
     )

@@ -101,12 +101,16 @@ class PublicRows(RowOwners):
         spectrum: [p] eigenvalues of the components that the columns are, if they are.
         sha256: of the vectors.
         groups: [p] numbers of the representations that columns are from, if several are joined.
+        paired: whether a vector stands for a pair, which could as well be turned around: labels
+            are 1 and −1, 0 of a tie, and no constant is used.
+        shares: [n] of these rows for some weights (``user_shares``).
     """
 
     vectors: Float32[np.ndarray, "n p"]
     spectrum: Float64[np.ndarray, " p"] | None
     sha256: str
     groups: Int32[np.ndarray, " p"] | None = None
+    paired: bool = False
     shares: WeakKeyDictionary[Weights, Float64[np.ndarray, " n"] | None] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )

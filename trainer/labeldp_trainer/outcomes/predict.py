@@ -32,7 +32,7 @@ from labeldp_compile.toolkit import (
     require_distinct,
 )
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.data import PairsData, TableData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.arrays import read_arrays, read_embeddings
@@ -41,6 +41,7 @@ from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.losses import Loss, predict
 from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
+from labeldp_trainer.preferences.pairs import read_pairs
 from labeldp_trainer.representations import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import load_params, load_tree
@@ -247,6 +248,8 @@ def encoded_rows(
     if (given := given_vectors(config.representation)) is not None:
         vectors = read_embeddings(path, given.array)
         part = DataPart(vectors, len(vectors), {}, str(path))
+    elif isinstance(config.data, PairsData):
+        part = read_pairs(config.data, path, ())
     else:
         assert not isinstance(config.data, TableData)
         part = read_arrays(config.data, Path(), str(path), ())

@@ -13,7 +13,7 @@ from labeldp_trainer.errors import DAMAGE
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import learner
 from labeldp_trainer.methods.method import Setting, limited_to_users
-from labeldp_trainer.methods.one_release import public_rows
+from labeldp_trainer.methods.one_release import public_rows, stated_labels
 from labeldp_trainer.methods.staged_release import public_table
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.plan import ReleaseCheck, checks
@@ -66,7 +66,7 @@ def verify_release(
     model = build_model(loaded, dataset.shape, loss.task.outputs)
     setting = Setting(loaded, dataset, model, loss, None, representation)
     rows, label = public_rows(limited_to_users(setting)), loaded.config.data.label
-    found += checks(release, rows, method, loss.task.classes, label)
+    found += checks(release, rows, *stated_labels(setting), label)
     return found
 
 

@@ -167,6 +167,8 @@ class PartsLearner:
         learnt = config.learn(source)
         raw = _RawVectors(type(config), learnt.arrays, self._steps, room=_KEPT_BYTES)
         raw_moments = moments(batch for part in known for batch in raw.batches(part))
+        if not config.centred:
+            raw_moments = raw_moments.around_zero
         ends = fitted(raw_moments, config.components, whiten=config.whiten)
         source.require(ends is not None, NOTHING_LEFT)
         assert ends is not None
@@ -266,6 +268,12 @@ class VectorMoments:
     rows: int
     mean: Floats
     covariance: Floats
+
+    @property
+    def around_zero(self) -> VectorMoments:
+        """Those of the rows and of their negatives."""
+        second = self.covariance + np.outer(self.mean, self.mean)
+        return VectorMoments(self.rows, np.zeros_like(self.mean), second)
 
 
 def moments(batches: Iterable[NDArray[np.float32]]) -> VectorMoments:

@@ -1,0 +1,1 @@
+"""Preferences: pairs of answers, of which somebody likes one better."""

@@ -1,0 +1,191 @@
+"""Reads pairs of answers in a public order, in which nothing but the label depends on preferences.
+
+Where a file holds the chosen answer first, its order is the label. So the two answers of every row
+are ordered by digests of their vectors, and the label says which of them is preferred.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Float32, Int64
+from numpy.typing import NDArray
+
+from labeldp_compile.toolkit import PLAIN, files_of, format_of, read_columns, refused
+from labeldp_trainer.config.data import FIRST, SECOND, PairsData
+from labeldp_trainer.config.representation import MOST_COLUMNS
+from labeldp_trainer.data.arrays import read_npz
+from labeldp_trainer.data.features import DataPart
+from labeldp_trainer.data.labels import places
+from labeldp_trainer.data.table import feature_numbers
+from labeldp_trainer.errors import DataError
+
+_FLAT = 2  # dimensions
+_MATRIX = "[n, p]"
+TIE = ""
+"""The label of a row whose answers are liked equally well, or whose label is no class."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of some rows.
+
+    Attributes:
+        vectors: [n, 2p] of both answers, in their public order.
+        turned: [n] whether the public order is the other one than that of the file.
+        equal: [n] whether both vectors are the same.
+        columns: [n] further columns by name, in the order of the file.
+        schema: the metadata of a Parquet file.
+    """
+
+    vectors: Float32[np.ndarray, "n q"]
+    turned: Bool[np.ndarray, " n"]
+    equal: Bool[np.ndarray, " n"]
+    columns: Mapping[str, Any]
+    schema: Mapping[bytes, bytes] | None
+
+    def labels(self, config: PairsData) -> NDArray[Any]:
+        """[n] FIRST or SECOND of the public order, or TIE.
+
+        Which of two equal vectors is first does not matter; a model that cannot tell them apart
+        must not seem to be right.
+        """
+        if config.order_is_label:
+            turned = np.where(self.equal, np.arange(len(self.turned)) % 2 == 1, self.turned)
+            place = turned.astype(np.int64)
+        else:
+            place = places(self.columns[config.label], config.classes)
+            place = np.where(place < 0, 2, np.where(self.turned, 1 - place, place))
+        return np.array([FIRST, SECOND, TIE])[place]
+
+
+def read_pairs(
+    config: PairsData, path: Path, columns: Sequence[str], rows: int | None = None
+) -> DataPart:
+    """The pairs of a file, and the columns of users and labels. Raises DataError.
+
+    ``rows`` limits how many rows are read.
+    """
+    labelled = config.label in columns
+    own = [name for name in columns if not (name == config.label and config.order_is_label)]
+    found, files, left = list[Pairs](), [], rows
+    for file in [path] if path.suffix.lower() == ".npz" else files_of(path):
+        for pairs in batches_of_pairs(config, file, own, left):
+            found.append(pairs)
+            files.append((file, pairs.schema))
+            left = None if left is None else left - len(pairs.vectors)
+        if left == 0:
+            break
+    if not sum(len(pairs.vectors) for pairs in found):
+        raise refused(path, "has no rows")
+    if len({pairs.vectors.shape[1] for pairs in found}) > 1:
+        raise refused(path, "the vectors of answers have different lengths in different files")
+    taken = {
+        name: _joined(path, name, [pairs.columns[name] for pairs in found])
+        for name in own
+        if name != config.label
+    }
+    if labelled:
+        taken[config.label] = np.concatenate([pairs.labels(config) for pairs in found])
+    vectors = np.concatenate([pairs.vectors for pairs in found])
+    return DataPart(vectors, len(vectors), taken, str(path), tuple(dict(files).items()))
+
+
+def batches_of_pairs(
+    config: PairsData, path: Path, columns: Sequence[str] = (), most: int | None = None
+) -> Iterator[Pairs]:
+    """The pairs of one file, with further columns, at most ``most`` rows. Raises DataError."""
+    names = [*config.answers[0], *config.answers[1]]
+    if path.suffix.lower() == ".npz":
+        arrays = read_npz(path, [*names, *columns])
+        given = {name: array[:most] for name, array in arrays.items()}
+        if any(len(set(names)) != 2 or given[name].ndim != _FLAT for name in names):
+            raise refused(path, f"expected an array {_MATRIX} for each answer")
+        yield _pairs(config, path, given, [given[name] for name in names], None)
+        return
+    form = format_of(path)
+    if form is None or form.is_text:
+        raise refused(path, "pairs are read from .npz archives and Parquet files")
+    labels = () if config.order_is_label else (config.label,)
+    for batch in read_columns(path, list(dict.fromkeys((*names, *columns))), PLAIN, labels):
+        part = batch if most is None else batch.slice(0, most)
+        given = {name: part.column(name) for name in (*names, *columns)}
+        half = len(names) // 2
+        sides = [_matrix(path, [given[n] for n in own]) for own in (names[:half], names[half:])]
+        yield _pairs(config, path, given, sides, batch.schema.metadata)
+        if most is not None and not (most := most - len(part)):
+            return
+
+
+def _matrix(path: Path, columns: Sequence[pa.Array]) -> Any:
+    """[n, p] of a column of lists, or of columns of numbers; None if they are none."""
+    first = columns[0]
+    if len(columns) > 1 or not _is_list(first.type):
+        if any(_is_list(column.type) for column in columns):
+            return None
+        return np.stack([feature_numbers(column, "", path) for column in columns], axis=1)
+    lengths = np.diff(_offsets(first))
+    numbers = first.flatten()
+    if first.null_count or (lengths != lengths[:1]).any() or _is_list(numbers.type):
+        return None
+    return feature_numbers(numbers, "", path).reshape(len(first), -1)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def _offsets(column: pa.Array) -> Int64[np.ndarray, " n"]:
+    if pa.types.is_fixed_size_list(column.type):
+        return np.arange(len(column) + 1) * column.type.list_size
+    return np.asarray(column.offsets.to_numpy(), np.int64)
+
+
+def _pairs(
+    config: PairsData,
+    path: Path,
+    given: Mapping[str, Any],
+    sides: Sequence[Any],
+    schema: Mapping[bytes, bytes] | None,
+) -> Pairs:
+    """No message says which of the two answers is meant: their order may be a label."""
+    reason = "expected finite numbers for both answers: arrays or lists of one length, or columns"
+    for side in sides:
+        if side is None or side.shape != sides[0].shape or side.dtype.kind not in "buif":
+            raise refused(path, reason)
+    if not 1 <= sides[0].shape[1] <= MOST_COLUMNS:
+        raise refused(path, f"an answer has more than {MOST_COLUMNS:,} numbers, or none")
+    with np.errstate(over="ignore"):
+        one, other = (np.ascontiguousarray(side, np.float32) + np.float32(0) for side in sides)
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        raise refused(path, reason)
+    equal = (one == other).all(axis=1)
+    turned = _digests(one) > _digests(other)
+    public = np.where(turned[:, None, None], np.stack([other, one], 1), np.stack([one, other], 1))
+    columns = {name: given[name] for name in given if name not in sum(config.answers, ())}
+    for name, column in columns.items():
+        if len(column) != len(one):
+            raise refused(path, f"{name!r} has other rows than the answers")
+    return Pairs(public.reshape(len(one), -1), turned, equal, columns, schema)
+
+
+def _digests(rows: Float32[np.ndarray, "n p"]) -> NDArray[Any]:
+    """[n] a public number of each row."""
+    found = b"".join(hashlib.sha256(row.tobytes()).digest()[:8] for row in rows)
+    return np.frombuffer(found, ">u8")
+
+
+def _joined(path: Path, name: str, columns: Sequence[Any]) -> Any:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    if len({column.type for column in columns}) > 1:
+        raise DataError(f"{path}: {name!r} has different types in different files")
+    return pa.chunked_array(columns).combine_chunks()

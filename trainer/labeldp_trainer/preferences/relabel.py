@@ -1,0 +1,161 @@
+"""Predictions for pairs of answers, and files of pairs with private preferences.
+
+Where the order of two columns is the label, nothing is written in that order: a private preference
+decides it, or, if the model cannot tell two answers apart, a digest of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Float32
+from scipy.special import softmax
+
+from labeldp_compile.toolkit import (
+    CsvSink,
+    ParquetSink,
+    TextOut,
+    csv_holds,
+    files_of,
+    format_of,
+    refused,
+    replaced_when_whole,
+)
+from labeldp_trainer.config.data import FIRST, SECOND, PairsData
+from labeldp_trainer.data.features import DataPart
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.outcomes.predict import PREDICTION, PROBABILITY, Progress, Trained
+from labeldp_trainer.preferences.pairs import Pairs, batches_of_pairs
+
+_PAIR = "probability"
+
+
+def predict_pairs(
+    trained: Trained,
+    source: Path,
+    output: Path,
+    *,
+    keep: Sequence[str] = (),
+    pairs: Sequence[tuple[str, str]] = (),
+    relabel: bool = False,
+    probabilities: bool = False,
+    progress: Progress = lambda rows: None,
+) -> int:
+    """Write which answer of each pair is preferred; returns how many pairs there are.
+
+    With ``relabel``, ``keep`` are columns that are copied, and ``pairs`` are columns with the two
+    answers. The output appears whole or not at all. Raises InputError.
+    """
+    data = trained.loaded.config.data
+    assert isinstance(data, PairsData)
+    if data.order_is_label and not relabel:
+        raise DataError(
+            f"{source}: the order of its columns says which answer is preferred; use --relabel"
+        )
+    _require_public(data, keep, pairs)
+    written = format_of(output)
+    if written is None:
+        raise refused(output, "expected an output name that ends in .parquet, .csv or .csv.gz")
+    names = list(dict.fromkeys([*keep, *itertools.chain.from_iterable(pairs)]))
+    rows, sink = 0, cast("CsvSink | ParquetSink | None", None)
+    most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
+    with replaced_when_whole(output, most=most) as file:
+        for batch in _batches(data, source, names):
+            table = _written(trained, batch, keep, pairs, relabel=relabel, p=probabilities)
+            if sink is None:
+                if written.delimiter is None:
+                    sink = ParquetSink(file, table.schema, None, [])
+                else:
+                    if strange := [f.name for f in table.schema if not csv_holds(f.type)]:
+                        raise refused(output, f"CSV cannot hold {strange[0]!r}; write Parquet")
+                    out = TextOut(file, gzipped=written.gzipped)
+                    sink = CsvSink(out, table.schema, written.delimiter, ".")
+            sink.write(table)
+            rows += len(table)
+            progress(len(table))
+        if sink is None:
+            raise refused(source, "has no rows")
+        sink.finish()
+    return rows
+
+
+def _require_public(data: PairsData, keep: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+    """Raise DataError if a column would be copied that says which answer is preferred."""
+    answers, sides = set(sum(data.answers, ())), set(itertools.chain.from_iterable(pairs))
+    for name in keep:
+        if name == data.label or name in sides or (data.order_is_label and name in answers):
+            raise DataError(f"--keep {name}: would say which answer is preferred")
+    known = [*keep, *sides, PREDICTION, _PAIR]
+    if len(set(known)) < len(known) or len(sides) < 2 * len(pairs):
+        raise DataError("--keep and --pair: a column is named twice, or like a new one")
+
+
+def _batches(data: PairsData, source: Path, names: Sequence[str]) -> Iterator[Pairs]:
+    for file in [source] if source.suffix.lower() == ".npz" else files_of(source):
+        for pairs in batches_of_pairs(data, file, names):
+            if len(pairs.vectors):
+                yield pairs
+
+
+def _written(
+    trained: Trained,
+    batch: Pairs,
+    keep: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    relabel: bool,
+    p: bool,
+) -> pa.RecordBatch:
+    """What is written of some pairs."""
+    data = trained.loaded.config.data
+    assert isinstance(data, PairsData)
+    first = _preferred(trained, batch)
+    found = {name: batch.columns[name] for name in keep}
+    if not data.order_is_label:  # in the order of the file, which is public
+        first = np.where(batch.turned, 1 - first, first)
+        found |= {name: batch.columns[name] for pair in pairs for name in pair}
+        found[PREDICTION] = pa.array(np.array([FIRST, SECOND])[(first < 0.5).astype(int)])
+        if p or relabel:
+            found |= {f"{PROBABILITY}{FIRST}": first, f"{PROBABILITY}{SECOND}": 1 - first}
+        return pa.RecordBatch.from_pydict(found)
+    turned = np.where(batch.equal, _other_text(batch, pairs), batch.turned)
+    chosen_is_second = turned ^ (first < 0.5)
+    for one, other in pairs:
+        sides = [batch.columns[one], batch.columns[other]]
+        if sides[0].type != sides[1].type:
+            raise DataError(f"--pair {one} {other}: the columns have different types")
+        both, n = pa.concat_arrays(sides), len(first)
+        at = np.arange(n) + n * chosen_is_second
+        found |= {one: both.take(pa.array(at)), other: both.take(pa.array((at + n) % (2 * n)))}
+    found[_PAIR] = np.maximum(first, 1 - first)
+    return pa.RecordBatch.from_pydict(found)
+
+
+def _preferred(trained: Trained, batch: Pairs) -> Float32[np.ndarray, " n"]:
+    """[n] the probability that the first answer, in the public order, is preferred."""
+    part = trained.encoder.part(DataPart(batch.vectors, len(batch.vectors), {}, "the pairs"))  # type: ignore[arg-type]
+    outputs = trained.outputs(part)
+    if not np.isfinite(outputs).all():
+        raise DataError("the model gives no finite number for some pairs: they are too far out")
+    found = softmax(outputs, axis=1)[:, 0]
+    return np.where(batch.equal, np.float32(0.5), found)
+
+
+def _other_text(batch: Pairs, pairs: Sequence[tuple[str, str]]) -> Bool[np.ndarray, " n"]:
+    """[n] whether digests of the columns of answers turn a pair around."""
+
+    def digests(names: Sequence[str]) -> list[bytes]:
+        rows = zip(*(batch.columns[name].to_pylist() for name in names), strict=True)
+        return [hashlib.sha256(repr(row).encode()).digest() for row in rows]
+
+    if not pairs:
+        return np.zeros(len(batch.equal), bool)
+    one, other = (digests([pair[side] for pair in pairs]) for side in (0, 1))
+    return np.array([a > b for a, b in zip(one, other, strict=True)])

@@ -1,0 +1,258 @@
+"""Pairs of answers: what is learned, and that nothing public depends on which one is preferred."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_trainer import parse_config
+from labeldp_trainer.one_release import rows as lattice
+from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.outcomes.predict import open_trained
+from labeldp_trainer.training import train
+
+from labeldp_compile.cli import main
+
+ROWS, P = 1500, 6
+SEEN = "first: a, second: b"
+HIDDEN = "chosen: good, rejected: bad"
+
+
+def config(data, more="", train="train.parquet"):
+    return f"""
+version: 1
+name: liked
+data: {{kind: pairs, train: {train}, {data}}}
+loss: cross_entropy
+method: {{kind: one_release, epsilon: 4, delta: 1e-5{more}}}
+"""
+
+
+def answers(seed=0, rows=ROWS):
+    random = np.random.default_rng(seed)
+    scale = np.arange(1, P + 1) ** -0.5
+    a, b = random.normal(size=(2, rows, P)) * scale
+    first = random.random(rows) < 1 / (1 + np.exp(-3 * (a - b) @ np.cos(np.arange(P))))
+    return a.astype(np.float32), b.astype(np.float32), first
+
+
+def lists(vectors):
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+
+
+def seen(path, a, b, first, **more):
+    label = np.where(first, "first", "second")
+    pq.write_table(pa.table({"a": lists(a), "b": lists(b), "preferred": label, **more}), path)
+
+
+def hidden(path, a, b, first, **more):
+    good, bad = np.where(first[:, None], a, b), np.where(first[:, None], b, a)
+    names = np.array([[f"a{i}", f"b{i}"] for i in range(len(a))])
+    said = {"yes": names[np.arange(len(a)), 1 - first], "no": names[np.arange(len(a)), 1 * first]}
+    table = {"good": lists(good), "bad": lists(bad), **said, **more}
+    pq.write_table(pa.table(table), path)
+
+
+def run(text, folder, name="run", **options):
+    return train(parse_config(text, directory=folder), folder / name, **options)
+
+
+@pytest.fixture
+def noise(monkeypatch):
+    """The same random bytes for every run."""
+    import labeldp_runtime.entropy as source
+
+    def begin():
+        random = np.random.default_rng(3)
+        monkeypatch.setattr(source, "_of_kernel", random.bytes)
+
+    return begin
+
+
+def test_turning_pairs_around_with_their_labels_gives_the_same_bits(tmp_path, noise):
+    a, b, first = answers()
+    turned = np.random.default_rng(1).random(ROWS) < 0.5
+    found = []
+    for each in (np.zeros(ROWS, bool), turned):
+        one, other = np.where(each[:, None], b, a), np.where(each[:, None], a, b)
+        seen(tmp_path / "train.parquet", one, other, first ^ each)
+        noise()
+        result = run(config(SEEN), tmp_path, f"run{len(found)}")
+        found.append([result.params["w"], result.params["b"]])
+    assert all(np.array_equal(x, y) for x, y in zip(*found, strict=True))
+    assert not found[0][1].any()  # no constant
+
+
+def test_scores_are_learned_and_turned_pairs_have_the_other_probability(tmp_path):
+    seen(tmp_path / "train.parquet", *answers(rows=6000))
+    seen(tmp_path / "test.parquet", *answers(1))
+    result = run(config(SEEN + ", test: test.parquet"), tmp_path)
+    a, b, first = answers(1)
+    best = (((a - b) @ np.cos(np.arange(P)) > 0) == first).mean()
+    assert result.test.model["accuracy"] > best - 0.02
+    np.savez(tmp_path / "one.npz", a=a, b=b)
+    np.savez(tmp_path / "other.npz", a=b, b=a)
+    found = []
+    for name in ("one", "other"):
+        out = tmp_path / f"{name}.parquet"
+        given = ["predict", str(tmp_path / "run"), str(tmp_path / f"{name}.npz"), "-o", str(out)]
+        said = CliRunner().invoke(main, [*given, "--probabilities"])
+        assert said.exit_code == 0, said.output
+        found.append(pq.read_table(out))
+    one, other = (np.array(table["probability_first"]) for table in found)
+    assert np.allclose(one, 1 - other, atol=1e-6)
+    assert ((one > 0.5) == (np.array(found[0]["prediction"]) == "first")).all()
+
+
+def contents(folder):
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("what", ["one row", "all rows", "equal answers"])
+def test_which_answer_was_chosen_shows_in_no_byte_but_noisy_ones(tmp_path, what, monkeypatch):
+    """The same release, as if noise hid the rest: run folder, relabelled file and messages."""
+    a, b, first = answers(rows=300)
+    if what == "equal answers":
+        a[7] = b[7]
+    prompt = {"prompt": [f"p{i}" for i in range(300)]}
+    results = []
+    for number in range(2):
+        folder = tmp_path / f"case{number}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        chosen = first.copy()
+        chosen[slice(None) if what == "all rows" else slice(7, 8)] ^= bool(number)
+        hidden(folder / "train.parquet", a, b, chosen, **prompt)
+        text = config(HIDDEN)
+        (folder / "c.yaml").write_text(text, encoding="utf-8")
+        if not number:
+            train(parse_config(text, directory=folder), tmp_path / "first")
+            (tmp_path / "r.npz").write_bytes((tmp_path / "first" / "release.npz").read_bytes())
+        train(parse_config(text, directory=folder), folder / "again", release=tmp_path / "r.npz")
+        more = ["--relabel", "--pair", "yes", "no", "--keep", "prompt"]
+        said = CliRunner().invoke(
+            main, ["predict", "again", "train.parquet", "-o", "o.parquet", *more]
+        )
+        results.append(
+            (contents(folder / "again"), (folder / "o.parquet").read_bytes(), said.output)
+        )
+        assert said.exit_code == 0, said.output
+    assert results[0] == results[1]
+    table = pq.read_table(tmp_path / "case0" / "o.parquet")
+    assert table.column_names == ["prompt", "yes", "no", "probability"]
+    chosen = np.array([text[0] == "a" for text in table["yes"].to_pylist()])
+    assert (chosen == first).mean() > 0.7
+
+
+def test_labels_are_one_and_minus_one_and_ties_are_nothing(tmp_path, monkeypatch):
+    a, b, first = answers(rows=200)
+    label = np.where(first, 1, 2)
+    label[:50] = 0
+    table = {"a": lists(a), "b": lists(b), "preferred": label}
+    pq.write_table(pa.table(table), tmp_path / "train.parquet")
+    from labeldp_trainer.methods import one_release as method
+
+    monkeypatch.setattr(method, "noisy", lambda exact, sigma: exact)
+    monkeypatch.setattr("labeldp_trainer.one_release.plan.noisy", lambda exact, sigma: exact)
+    run(config(SEEN + ", classes: [1, 2]"), tmp_path)
+    release = read_release(tmp_path / "run" / "release.npz")
+    assert release.facts.label_range == (-1, 1) and release.columns[0] > 0
+    vectors = np.load(tmp_path / "run" / "representation" / "train.npy")
+    turned = np.sign(vectors[:, 0]) != np.sign(load_first(tmp_path, a, b))
+    q = np.concatenate([q for _, q in release.weights.integer_rows(public(vectors))]).astype(
+        np.int64
+    )
+    t = np.where(label == 0, 0, np.where(label == 1, 1, -1)) * np.where(turned, -1, 1)
+    assert np.array_equal(release.statistic[:, 0], q.T @ t * lattice.STEPS)
+
+
+def load_first(folder, a, b):
+    """The first component of differences in the order of the file."""
+    arrays = np.load(folder / "run" / "representation" / "learnt.npz")
+    return (a - b) @ arrays["projection"][:, 0]
+
+
+def public(vectors):
+    return lattice.PublicRows(
+        count=len(vectors), vectors=vectors, spectrum=None, sha256="0" * 64, paired=True
+    )
+
+
+def test_columns_of_numbers_get_splines_and_users_are_protected(tmp_path):
+    a, b, _ = answers(rows=3000)
+    first = np.abs(a[:, 0]) < np.abs(b[:, 0])  # no linear score finds this
+    table = {f"{side}{j}": x[:, j] for side, x in (("a", a), ("b", b)) for j in range(P)}
+    table |= {"preferred": np.where(first, "first", "second"), "who": np.arange(3000) // 3}
+    pq.write_table(pa.table(table), tmp_path / "train.parquet")
+    pq.write_table(pa.table(table), tmp_path / "test.parquet")
+    names = {side: ", ".join(f"{side}{j}" for j in range(P)) for side in "ab"}
+    data = f"first: [{names['a']}], second: [{names['b']}], test: test.parquet"
+    result = run(config(data, ", user_column: who, max_examples_per_user: 3"), tmp_path)
+    assert result.test.model["accuracy"] > 0.8
+    assert json.loads((tmp_path / "run" / "privacy.json").read_text())["details"]["users"]
+
+
+def test_a_release_is_verified_from_the_features(tmp_path):
+    hidden(tmp_path / "train.parquet", *answers(rows=300))
+    run(config(HIDDEN), tmp_path)
+    (tmp_path / "c.yaml").write_text(config(HIDDEN), encoding="utf-8")
+    given = ["train", str(tmp_path / "c.yaml"), "--verify-release"]
+    said = CliRunner().invoke(main, [*given, str(tmp_path / "run" / "release.npz")])
+    assert said.exit_code == 0 and "verified" in said.output, said.output
+    trained = open_trained(tmp_path / "run")
+    assert trained.loss.task.classes == ("first", "second")
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "said"),
+    [
+        ("first: a", "", "give first and second with a label, or chosen and rejected"),
+        ("first: a, second: b, chosen: c", "", "give first and second"),
+        ("first: [a, b], second: [c]", "", "give as many columns"),
+        ("first: a, second: a", "", "listed twice"),
+        ("chosen: a, rejected: b, label: c", "", "remove label and classes"),
+        ("first: a, second: b, classes: [1, 2, 3]", "", "at most 2"),
+        ("first: a, second: preferred", "", "listed twice"),
+    ],
+)
+def test_configs_that_are_refused(data, more, said):
+    with pytest.raises(Exception, match=said):
+        parse_config(config(data, more))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.set_column(0, "good", [[[1.0]] * 300]), "finite numbers for both"),
+        (lambda t: t.set_column(1, "bad", [[None] * 299 + [[1.0] * P]]), "finite numbers for both"),
+        (lambda t: t.drop_columns(["bad"]), "no column 'bad'"),
+        (lambda t: t.slice(0, 0), "has no rows"),
+        (lambda t: t.set_column(0, "good", [["x"] * 300]), "holds string"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, change, said):
+    a, b, first = answers(rows=300)
+    hidden(tmp_path / "all.parquet", a, b, first)
+    pq.write_table(change(pq.read_table(tmp_path / "all.parquet")), tmp_path / "train.parquet")
+    with pytest.raises(Exception, match=said):
+        run(config(HIDDEN), tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_would_show_the_order_is_not_written(tmp_path):
+    hidden(tmp_path / "train.parquet", *answers(rows=300))
+    run(config(HIDDEN), tmp_path)
+    for more, said in (
+        ((), "use --relabel"),
+        (("--relabel", "--keep", "good"), "would say which answer is preferred"),
+        (("--relabel", "--pair", "yes", "no", "--keep", "yes"), "would say which"),
+        (("--relabel", "--pair", "yes", "yes"), "named twice"),
+        (("--relabel", "--pair", "yes", "yess"), "no column 'yess'"),
+    ):
+        out = tmp_path / "o.parquet"
+        given = ["predict", str(tmp_path / "run"), str(tmp_path / "train.parquet"), "-o", str(out)]
+        found = CliRunner().invoke(main, [*given, *more])
+        assert found.exit_code == 2 and said in found.stderr and not out.exists(), found.output

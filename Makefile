@@ -66,8 +66,8 @@ lint: $(STAMP)
 
 # JAX has threads, and the tests of forks must not share a process with them. Folders are named, for
 # pytest collects its testpaths even where --ignore names them.
-JAX_TESTS := trainer/tests tests/docs/test_tutorial.py tests/docs/test_scenes.py
-UNIT_TESTS := tests verifier/tests runtime/tests learn/tests --ignore=tests/docs/test_tutorial.py --ignore=tests/docs/test_scenes.py
+JAX_TESTS := trainer/tests tests/docs/test_tutorial.py tests/docs/test_scenes.py tests/docs/test_preferences.py
+UNIT_TESTS := tests verifier/tests runtime/tests learn/tests --ignore=tests/docs/test_tutorial.py --ignore=tests/docs/test_scenes.py --ignore=tests/docs/test_preferences.py
 # Tests, and processes that are killed and resumed, compile the same programs: what one has compiled, the next one reads.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1

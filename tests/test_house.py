@@ -4,13 +4,13 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 342, "code lines": 56_600, "code lines of tests": 40_200, "one importer": 53}
+MOST = {"files": 346, "code lines": 57_100, "code lines of tests": 40_450, "one importer": 53}
 MOST_ENTERED = {
     "compile": 109,
     "verify": 59,
     "randomize": 85,
     "check": 61,
-    "staged training": 111,
+    "staged training": 113,
 }
 
 

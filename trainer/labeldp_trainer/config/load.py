@@ -135,6 +135,8 @@ def _data_rules(config: Config) -> Iterator[Rule]:
     other = not isinstance(method, OneRelease) or method.goal == "coefficients"
     reason = "pairs are learned by method one_release"
     yield isinstance(data, PairsData) and other, "method", reason
+    defaults = isinstance(data, PairsData) and getattr(method, "default", None) is not None
+    yield defaults, "method.default", "an unknown preference is a tie; remove this key"
     reason = "pairs are a choice of two; use loss: cross_entropy"
     yield isinstance(data, PairsData) and config.loss != "cross_entropy", "loss", reason
     for name in ("column", "private_column", "user_column"):

@@ -22,9 +22,9 @@ from labeldp_trainer.data.features import (
     array_digest,
 )
 from labeldp_trainer.data.labels import Task
+from labeldp_trainer.data.pairs import read_pairs
 from labeldp_trainer.data.table import TableColumns, read_table
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.preferences.pairs import read_pairs
 
 __all__ = [
     "DataPart",

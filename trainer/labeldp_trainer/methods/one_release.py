@@ -50,6 +50,7 @@ AGAIN = (
 )
 """How the statement of a run says that another run spends again, and how to avoid it."""
 _GIVEN = "release_was_given"
+_ORDER = "which answers were chosen, and files in which their columns come first or last"
 _DECLARED = (
     "The release was given (--from-release). That its noise was drawn as stated, and from the "
     "labels of these rows, is declared by the one who drew it; nothing here can prove it.",
@@ -149,6 +150,8 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         one = method.max_examples_per_user is None
         moves = "a label moves" if one else "all labels of a user together move"
         what = "class" if facts.classes is not None else "label"
+        data = self.loaded.config.data
+        ordered = isinstance(data, PairsData) and data.order_is_label
         return protected(
             self.loaded.config,
             epsilon=method.epsilon,
@@ -167,6 +170,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 "users": None if facts.users is None else facts.users.model_dump(),
             },
             released=RELEASED,
+            secret=(_ORDER if ordered else "the true labels",),
             excess=Excess(*release.noise.excess(exact(method.epsilon))),
             again=AGAIN,
             declared=declared,
@@ -175,9 +179,6 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
 
 def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, ...]:
     """Without a test set: a warning from features, ε and δ alone, before any label is read."""
-    data = setting.loaded.config.data
-    if isinstance(data, PairsData) and data.order_is_label:
-        return ("the order of the two columns of answers is secret, as labels are",)
     if setting.dataset.test is not None or expected_share(release, rows) < 1:
         return ()
     n, epsilon = release.facts.rows, written(float(release.facts.epsilon))

@@ -37,11 +37,11 @@ from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.arrays import read_arrays, read_embeddings
 from labeldp_trainer.data.features import Encoder, TableEncoder
+from labeldp_trainer.data.pairs import read_pairs
 from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.losses import Loss, predict
 from labeldp_trainer.models import Interactions, Model, Params, build_model, initial_params
-from labeldp_trainer.preferences.pairs import read_pairs
 from labeldp_trainer.representations import Representation, restored, vectors_of_part
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import load_params, load_tree

@@ -30,9 +30,9 @@ from labeldp_compile.toolkit import (
 )
 from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.data.features import DataPart
+from labeldp_trainer.data.pairs import Pairs, batches_of_pairs
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.outcomes.predict import PREDICTION, PROBABILITY, Progress, Trained
-from labeldp_trainer.preferences.pairs import Pairs, batches_of_pairs
 
 _PAIR = "probability"
 

@@ -216,6 +216,8 @@ def test_a_release_is_verified_from_the_features(tmp_path):
         ("chosen: a, rejected: b, label: c", "", "remove label and classes"),
         ("first: a, second: b, classes: [1, 2, 3]", "", "at most 2"),
         ("first: a, second: preferred", "", "listed twice"),
+        ("first: a, second: b", ", default: first", "an unknown preference is a tie"),
+        ("first: a, second: b", ", goal: coefficients", "pairs are learned by"),
     ],
 )
 def test_configs_that_are_refused(data, more, said):
@@ -230,7 +232,7 @@ def test_configs_that_are_refused(data, more, said):
         (lambda t: t.set_column(1, "bad", [[None] * 299 + [[1.0] * P]]), "finite numbers for both"),
         (lambda t: t.drop_columns(["bad"]), "no column 'bad'"),
         (lambda t: t.slice(0, 0), "has no rows"),
-        (lambda t: t.set_column(0, "good", [["x"] * 300]), "holds string"),
+        (lambda t: t.set_column(0, "good", [["x"] * 300]), "finite numbers for both"),
     ],
 )
 def test_files_that_are_refused(tmp_path, change, said):
@@ -240,6 +242,13 @@ def test_files_that_are_refused(tmp_path, change, said):
     with pytest.raises(Exception, match=said):
         run(config(HIDDEN), tmp_path)
     assert not (tmp_path / "run").exists()
+
+
+def test_labels_of_a_type_that_no_class_has_are_refused(tmp_path):
+    a, b, first = answers(rows=300)
+    seen(tmp_path / "train.parquet", a, b, first)
+    with pytest.raises(Exception, match="declared to hold"):
+        run(config(SEEN + ", classes: [1, 2]"), tmp_path)
 
 
 def test_what_would_show_the_order_is_not_written(tmp_path):

@@ -6,6 +6,7 @@ are ordered by digests of their vectors, and the label says which of them is pre
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.config.representation import MOST_COLUMNS
 from labeldp_trainer.data.arrays import read_npz
 from labeldp_trainer.data.features import DataPart
-from labeldp_trainer.data.labels import places
+from labeldp_trainer.data.labels import places, require_declared
 from labeldp_trainer.data.table import feature_numbers
 from labeldp_trainer.errors import DataError
 
@@ -50,8 +51,9 @@ class Pairs:
     columns: Mapping[str, Any]
     schema: Mapping[bytes, bytes] | None
 
-    def labels(self, config: PairsData) -> NDArray[Any]:
-        """[n] FIRST or SECOND of the public order, or TIE.
+    def labels(self, config: PairsData, source: str) -> NDArray[Any]:
+        """[n] FIRST or SECOND of the public order, or TIE. Raises DataError if the type of the
+        column can hold no label.
 
         Which of two equal vectors is first does not matter; a model that cannot tell them apart
         must not seem to be right.
@@ -60,7 +62,9 @@ class Pairs:
             turned = np.where(self.equal, np.arange(len(self.turned)) % 2 == 1, self.turned)
             place = turned.astype(np.int64)
         else:
-            place = places(self.columns[config.label], config.classes)
+            given = self.columns[config.label]
+            require_declared(given, tuple(config.classes), source, config.label)
+            place = places(given, config.classes)
             place = np.where(place < 0, 2, np.where(self.turned, 1 - place, place))
         return np.array([FIRST, SECOND, TIE])[place]
 
@@ -92,7 +96,7 @@ def read_pairs(
         if name != config.label
     }
     if labelled:
-        taken[config.label] = np.concatenate([pairs.labels(config) for pairs in found])
+        taken[config.label] = np.concatenate([pairs.labels(config, str(path)) for pairs in found])
     vectors = np.concatenate([pairs.vectors for pairs in found])
     return DataPart(vectors, len(vectors), taken, str(path), tuple(dict(files).items()))
 
@@ -125,6 +129,12 @@ def batches_of_pairs(
 
 def _matrix(path: Path, columns: Sequence[pa.Array]) -> Any:
     """[n, p] of a column of lists, or of columns of numbers; None if they are none."""
+    with contextlib.suppress(DataError):
+        return _numbers(path, columns)
+    return None
+
+
+def _numbers(path: Path, columns: Sequence[pa.Array]) -> Any:
     first = columns[0]
     if len(columns) > 1 or not _is_list(first.type):
         if any(_is_list(column.type) for column in columns):

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64
 from scipy.special import softmax
+from scipy.stats import norm
 
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.questions import (
@@ -109,21 +110,16 @@ Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
 def visible(
-    shares: Float64[np.ndarray, " b"],
-    noise: float,
-    widths: Float64[np.ndarray, " b"],
-    *,
-    likeliest: bool,
+    shares: Float64[np.ndarray, " b"], noise: float, widths: Float64[np.ndarray, " b"]
 ) -> Float64[np.ndarray, " b"]:
     """Noisy shares without what noise alone may have made; the sum is 1.
 
     Bins are joined, 2, 4, 8 … of them, until noise is a small part of the squares; then those that
     it may have made are joined further. What is in joined bins is divided evenly. How many rows
-    there are is known: if some are missing, they are in those joined bins that stand out most, or,
-    without ``likeliest``, in all where they may be, as probable as they are there.
+    there are is known: if some are missing, they are where they may be, as probable as they are
+    there. If one bin alone is seen, as many rows are expected elsewhere as noise may hide.
     """
     kept, size, every = np.zeros_like(shares), 1, np.arange(len(shares))
-    best, most = 0.0, widths
     while size < len(shares):
         block = every // size
         whole = np.bincount(block, shares)
@@ -133,17 +129,19 @@ def visible(
             apart = sums / (noise * np.sqrt(np.maximum(count, 1)))
             seen = hidden & (apart > _DEVIATIONS)[block]
             kept += np.where(seen, (sums / np.maximum(count, 1))[block], 0.0)
-            apart[apart > _DEVIATIONS] = 0.0
-            if apart.max() > best:
-                best, most = float(apart.max()), hidden & (block == np.argmax(apart))
         size *= 2
-    missing = 1 - float(kept.sum())
-    if not kept.sum() > 0:
+    missing, hidden = 1 - float(kept.sum()), kept == 0
+    if hidden.all():
         kept = widths
-    elif missing > _MISSING * noise * np.sqrt(np.count_nonzero(kept)):
-        hidden = kept == 0
-        there = most * hidden if likeliest else _probable(missing, shares, noise, hidden)
-        kept += missing * there / max(there.sum(), 1)
+    elif hidden.any():
+        seen = np.count_nonzero(kept)
+        deviation = noise * np.sqrt(seen)
+        if seen == 1:
+            ratio = missing / deviation
+            missing += deviation * np.exp(norm.logpdf(ratio) - norm.logcdf(ratio))
+        elif missing < _MISSING * deviation:
+            return np.asarray(kept / kept.sum())
+        kept += missing * _probable(missing, shares, noise, hidden)
     return np.asarray(kept / kept.sum())
 
 
@@ -151,7 +149,7 @@ def _probable(
     missing: float, shares: Float64[np.ndarray, " b"], noise: float, hidden: Bool[np.ndarray, " b"]
 ) -> Float64[np.ndarray, " b"]:
     """Where missing rows may be, given the noisy shares: evenly in the hidden ones of 1, 2, 4, 8 …
-    neighbours, which are equally likely before."""
+    neighbours, which are equally likely before. The sum is 1."""
     places, gains, size, every = [], [], 1, np.arange(len(shares))
     while size < 2 * len(shares):
         for block in range(-(-len(shares) // size)):
@@ -199,7 +197,6 @@ class Draws:
         )
         self.most_sums = most_sums(facts.rows)
         self.refined = self._plan.refined(facts.rows * self.rows.usual_length)
-        self._few = not self._plan.refined(facts.rows / facts.most_rows)  # for histograms
         self.guess = BROAD if facts.classes is None else MAINLY_MAINS
         self._at, self._skewed, self._square, self._first_clip = 0, False, 0.0, 0.0
         self._slope: Callable[[float], float] = lambda clip: 1.0
@@ -213,10 +210,11 @@ class Draws:
             shares, _ = self._counted(lambda: self._true.astype(np.int64), len(facts.classes))
             return FirstGuess.of_classes(shares)
         edges = HistogramBins.of(facts.label_range).labels
-        shares = self._histogram(edges, lambda y: y, likeliest=not self._few)
+        shares = self._histogram(edges, lambda y: y)
         middle = (edges[1:] + edges[:-1]) / 2
         if self.exposure is None:
-            self._scale = LabelScale.least_skewed(facts.label_range[0], middle, shares)
+            low, few = facts.label_range[0], not self.refined
+            self._scale = LabelScale.least_skewed(low, middle, shares, few=few)
         edges = self._scale.of(edges)
         middle, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         away = middle - shares @ middle
@@ -242,9 +240,7 @@ class Draws:
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
         clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
-        if not self._few:
-            return Residuals(sizes.square, clip)
-        # noise of few rows hides large residuals, but not that predictions vary less than labels
+        # noise may hide large residuals, but not that predictions vary less than labels
         unexplained = self._square - float(self._predicted(offset).var())
         expected = max(_LEAST_OF_EXPECTED * unexplained, sizes.square)
         clip *= (expected / sizes.square) ** 0.5
@@ -311,11 +307,7 @@ class Draws:
         return self._scale.of(self._true)
 
     def _histogram(
-        self,
-        edges: Float64[np.ndarray, " b"],
-        of: Callable[[Labels], Labels],
-        *,
-        likeliest: bool = True,
+        self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
     ) -> Float64[np.ndarray, " c"]:
         """Shares of numbers in bins, without what noise alone may have made; the sum is 1."""
 
@@ -324,8 +316,7 @@ class Draws:
             found = np.searchsorted(edges[1:-1], x, side="right")
             return np.where(np.isnan(x), len(edges) - 1, found)
 
-        counted = self._counted(bins, len(edges) - 1)
-        return visible(*counted, np.diff(edges), likeliest=likeliest)
+        return visible(*self._counted(bins, len(edges) - 1), np.diff(edges))
 
     def _counted(
         self,

@@ -41,12 +41,18 @@ class LabelScale:
 
     @classmethod
     def least_skewed(
-        cls, low: float, middles: Float64[np.ndarray, " b"], shares: Float64[np.ndarray, " b"]
+        cls,
+        low: float,
+        middles: Float64[np.ndarray, " b"],
+        shares: Float64[np.ndarray, " b"],
+        *,
+        few: bool = False,
     ) -> Self:
         """Of labels with these shares around these numbers.
 
         No power suits labels in two heaps, such as many zeros and others (Sarle's coefficient). A
-        small one would mostly tell the labels at the lower end from the others, if they are many.
+        small one would mostly tell the labels at the lower end from the others, if they are many;
+        of ``few`` rows, noise hides the way back to their mean.
         """
         start = _START * (float(shares @ middles) - low)
         if not start > 0:
@@ -61,7 +67,8 @@ class LabelScale:
             heaps = power < 1 and skewness**2 + 1 > _UNIFORM * kurtosis
             return math.inf if heaps else abs(skewness) + _COST * (1 - power)
 
-        least = _LEAST_AT_END if shares[0] > _AT_END else 0.0
+        many = shares[0] > _AT_END
+        least = (1.0 if few else _LEAST_AT_END) if many else 0.0
         power = min((power for power in _POWERS if power >= least), key=cost)
         return cls(low) if power == 1 else cls(low, start, power)
 

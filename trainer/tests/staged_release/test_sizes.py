@@ -60,7 +60,7 @@ def test_rows_that_noise_hides_are_expected_where_they_may_be():
     shares[0] += 0.8
     for _ in range(40):
         noisy = shares + 0.03 * random.normal(size=len(shares))
-        found = visible(noisy, 0.03, widths, likeliest=False)
+        found = visible(noisy, 0.03, widths)
         assert abs(found.sum() - 1) < 1e-12
         ratios.append(float(found @ middle**2) / float(shares @ middle**2))
     assert 0.3 < np.median(ratios) < 3

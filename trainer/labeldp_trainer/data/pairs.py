@@ -111,7 +111,8 @@ def batches_of_pairs(
         given = {name: array[:most] for name, array in arrays.items()}
         if any(len(set(names)) != 2 or given[name].ndim != _FLAT for name in names):
             raise refused(path, f"expected an array {_MATRIX} for each answer")
-        yield _pairs(config, path, given, [given[name] for name in names], None)
+        further = {name: given[name] for name in columns}
+        yield _pairs(path, further, [given[name] for name in names], None)
         return
     form = format_of(path)
     if form is None or form.is_text:
@@ -122,7 +123,8 @@ def batches_of_pairs(
         given = {name: part.column(name) for name in (*names, *columns)}
         half = len(names) // 2
         sides = [_matrix(path, [given[n] for n in own]) for own in (names[:half], names[half:])]
-        yield _pairs(config, path, given, sides, batch.schema.metadata)
+        further = {name: given[name] for name in columns}
+        yield _pairs(path, further, sides, batch.schema.metadata)
         if most is not None and not (most := most - len(part)):
             return
 
@@ -160,9 +162,8 @@ def _offsets(column: pa.Array) -> Int64[np.ndarray, " n"]:
 
 
 def _pairs(
-    config: PairsData,
     path: Path,
-    given: Mapping[str, Any],
+    columns: Mapping[str, Any],
     sides: Sequence[Any],
     schema: Mapping[bytes, bytes] | None,
 ) -> Pairs:
@@ -180,7 +181,6 @@ def _pairs(
     equal = (one == other).all(axis=1)
     turned = _digests(one) > _digests(other)
     public = np.where(turned[:, None, None], np.stack([other, one], 1), np.stack([one, other], 1))
-    columns = {name: given[name] for name in given if name not in sum(config.answers, ())}
     for name, column in columns.items():
         if len(column) != len(one):
             raise refused(path, f"{name!r} has other rows than the answers")

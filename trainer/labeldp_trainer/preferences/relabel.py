@@ -10,8 +10,9 @@ import hashlib
 import itertools
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ from labeldp_trainer.errors import DataError
 from labeldp_trainer.outcomes.predict import PREDICTION, PROBABILITY, Progress, Trained
 
 _PAIR = "probability"
+_ORDERED = ("chosen", "reject", "prefer", "winner", "loser")  # in names of columns that tell it
 
 
 def predict_pairs(
@@ -64,7 +66,7 @@ def predict_pairs(
     if written is None:
         raise refused(output, "expected an output name that ends in .parquet, .csv or .csv.gz")
     names = list(dict.fromkeys([*keep, *itertools.chain.from_iterable(pairs)]))
-    rows, sink = 0, cast("CsvSink | ParquetSink | None", None)
+    rows, sink, first = 0, cast("CsvSink | ParquetSink | None", None), None
     most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
     with replaced_when_whole(output, most=most) as file:
         for batch in _batches(data, source, names):
@@ -77,6 +79,9 @@ def predict_pairs(
                         raise refused(output, f"CSV cannot hold {strange[0]!r}; write Parquet")
                     out = TextOut(file, gzipped=written.gzipped)
                     sink = CsvSink(out, table.schema, written.delimiter, ".")
+            first = first or table.schema
+            if table.schema != first:
+                raise refused(source, "its files have different types of columns")
             sink.write(table)
             rows += len(table)
             progress(len(table))
@@ -90,8 +95,9 @@ def _require_public(data: PairsData, keep: Sequence[str], pairs: Sequence[tuple[
     """Raise DataError if a column would be copied that says which answer is preferred."""
     answers, sides = set(sum(data.answers, ())), set(itertools.chain.from_iterable(pairs))
     for name in keep:
-        if name == data.label or name in sides or (data.order_is_label and name in answers):
-            raise DataError(f"--keep {name}: would say which answer is preferred")
+        spoken = any(word in name.lower() for word in _ORDERED) and data.order_is_label
+        if name in {data.label, *sides} or (data.order_is_label and name in answers) or spoken:
+            raise DataError(f"--keep {name}: would say which answer is preferred; see --pair")
     known = [*keep, *sides, PREDICTION, _PAIR]
     if len(set(known)) < len(known) or len(sides) < 2 * len(pairs):
         raise DataError("--keep and --pair: a column is named twice, or like a new one")
@@ -101,7 +107,14 @@ def _batches(data: PairsData, source: Path, names: Sequence[str]) -> Iterator[Pa
     for file in [source] if source.suffix.lower() == ".npz" else files_of(source):
         for pairs in batches_of_pairs(data, file, names):
             if len(pairs.vectors):
-                yield pairs
+                yield replace(pairs, columns={n: _arrow(file, n, pairs.columns[n]) for n in names})
+
+
+def _arrow(file: Path, name: str, column: Any) -> pa.Array:
+    """A column [n] of a table or an archive. Raises DataError."""
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise refused(file, f"{name!r} is no column: it has {column.ndim} dimensions")
+    return pa.array(column) if isinstance(column, np.ndarray) else column
 
 
 def _written(

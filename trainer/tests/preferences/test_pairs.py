@@ -244,6 +244,23 @@ def test_files_that_are_refused(tmp_path, change, said):
     assert not (tmp_path / "run").exists()
 
 
+def test_archives_are_relabelled_too(tmp_path):
+    a, b, first = answers(rows=300)
+    good, bad = np.where(first[:, None], a, b), np.where(first[:, None], b, a)
+    texts = np.array([f"good {i}" for i in range(300)]), np.array([f"bad {i}" for i in range(300)])
+    np.savez(tmp_path / "train.npz", good=good, bad=bad, yes=texts[0], no=texts[1])
+    run(config(HIDDEN, train="train.npz"), tmp_path)
+    given = ["predict", str(tmp_path / "run"), str(tmp_path / "train.npz"), "--relabel"]
+    out = tmp_path / "o.csv"
+    found = CliRunner().invoke(main, [*given, "-o", str(out), "--pair", "yes", "no"])
+    assert found.exit_code == 0, found.output
+    assert 200 < out.read_text().count("\ngood") < 300
+    found = CliRunner().invoke(
+        main, [*given, "-o", str(tmp_path / "p.csv"), "--pair", "yes", "bad"]
+    )
+    assert found.exit_code == 2 and "is no column" in found.stderr, found.output
+
+
 def test_labels_of_a_type_that_no_class_has_are_refused(tmp_path):
     a, b, first = answers(rows=300)
     seen(tmp_path / "train.parquet", a, b, first)
@@ -252,13 +269,15 @@ def test_labels_of_a_type_that_no_class_has_are_refused(tmp_path):
 
 
 def test_what_would_show_the_order_is_not_written(tmp_path):
-    hidden(tmp_path / "train.parquet", *answers(rows=300))
+    hidden(tmp_path / "train.parquet", *answers(rows=300), prompt=list(range(300)))
     run(config(HIDDEN), tmp_path)
     for more, said in (
         ((), "use --relabel"),
         (("--relabel", "--keep", "good"), "would say which answer is preferred"),
         (("--relabel", "--pair", "yes", "no", "--keep", "yes"), "would say which"),
         (("--relabel", "--pair", "yes", "yes"), "named twice"),
+        (("--relabel", "--keep", "Chosen text"), "would say which"),
+        (("--relabel", "--pair", "yes", "prompt"), "different types"),
         (("--relabel", "--pair", "yes", "yess"), "no column 'yess'"),
     ):
         out = tmp_path / "o.parquet"

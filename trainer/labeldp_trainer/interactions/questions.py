@@ -171,6 +171,7 @@ def _fitted(terms: Terms, weights: Int32[np.ndarray, "w m"], quantile: float) ->
 # What can be asked about labels, and what answers: the interface between learning and privacy.
 
 _LEAST_SHARE = 1e-3  # of a class
+_APART = 1e-9  # of the size of predictions
 
 
 @dataclass(frozen=True)
@@ -313,8 +314,11 @@ class MeanCurve:
 
     @property
     def slopes(self) -> Float64[np.ndarray, " s"]:
-        """Between points."""
-        return np.diff(self.means) / np.maximum(np.diff(self.points), 1e-300)
+        """Between points; 0 where float32 does not tell them apart, as of predictions that are all
+        alike."""
+        widths, size = np.diff(self.points), np.abs(self.points).max(initial=1.0)
+        rise = np.zeros_like(widths)
+        return np.divide(np.diff(self.means), widths, out=rise, where=widths > _APART * size)
 
     def over(self, predicted: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
         """The mean labels."""

@@ -50,7 +50,7 @@ AGAIN = (
 )
 """How the statement of a run says that another run spends again, and how to avoid it."""
 _GIVEN = "release_was_given"
-_ORDER = "which answers were chosen, and files in which their columns come first or last"
+_ORDER = "which answers were chosen: the order of the columns of the training file"
 _DECLARED = (
     "The release was given (--from-release). That its noise was drawn as stated, and from the "
     "labels of these rows, is declared by the one who drew it; nothing here can prove it.",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from labeldp_trainer.interactions.questions import MeanCurve
 from labeldp_trainer.staged_release.plan import HistogramBins
 from labeldp_trainer.staged_release.scale import LabelScale, ResidualGroups
 
@@ -78,3 +79,9 @@ def test_a_release_of_products_predicts_their_mean():
     predicted = fit.curve.over(fit.terms.weighted(weights[:, 0]) + base[0])
     assert predicted.mean() == pytest.approx(y.mean(), rel=0.1)
     assert np.square(predicted - y).mean() < 0.45 * y.var()
+
+
+def test_predictions_that_are_all_alike_have_a_flat_curve():
+    """Means of equal points differ by rounding: a slope between them would be infinite."""
+    curve = MeanCurve(np.full(3, 2.0), np.array([5.0, 5.0 + 1e-15, 5.0]))
+    assert (curve.slopes == 0).all() and curve.over(np.full(2, 2.0)) == pytest.approx(5.0)

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 346, "code lines": 57_100, "code lines of tests": 40_450, "one importer": 53}
+MOST = {"files": 346, "code lines": 57_100, "code lines of tests": 40_500, "one importer": 53}
 MOST_ENTERED = {
     "compile": 109,
     "verify": 59,

@@ -132,13 +132,13 @@ def _data_rules(config: Config) -> Iterator[Rule]:
     reason = "needs a model of interactions, such as that of method staged_release"
     for key in factors:
         yield config.interactions is None, f"data.{key}", reason
-    other = not isinstance(method, OneRelease) or method.goal == "coefficients"
-    reason = "pairs are learned by method one_release"
-    yield isinstance(data, PairsData) and other, "method", reason
-    defaults = isinstance(data, PairsData) and getattr(method, "default", None) is not None
-    yield defaults, "method.default", "an unknown preference is a tie; remove this key"
-    reason = "pairs are a choice of two; use loss: cross_entropy"
-    yield isinstance(data, PairsData) and config.loss != "cross_entropy", "loss", reason
+    if isinstance(data, PairsData):
+        other = not isinstance(method, OneRelease) or method.goal == "coefficients"
+        yield other, "method", "pairs are learned by method one_release"
+        given = getattr(method, "default", None) is not None
+        yield given, "method.default", "an unknown preference is a tie; remove this key"
+        reason = "pairs are a choice of two; use loss: cross_entropy"
+        yield config.loss != "cross_entropy", "loss", reason
     for name in ("column", "private_column", "user_column"):
         given = getattr(method, name, None) is not None
         yield given and data.kind == "idx", f"method.{name}", "idx files have no columns"

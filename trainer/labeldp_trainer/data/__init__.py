@@ -107,8 +107,8 @@ def _require_other_labels(loaded: LoadedConfig, test_columns: Collection[str]) -
 def _label_files(loaded: LoadedConfig, named: str | IdxFiles) -> dict[tuple[int, int], str]:
     """The files with the labels of a part: device and inode, and name. Raises DataError."""
     path = loaded.directory / (named.labels if isinstance(named, IdxFiles) else named)
-    paths = files_of(path) if path.is_dir() else [path]
-    found = [(each, each.stat()) for each in paths if each.exists()]  # others are refused later
+    there = [each for each in files_of(path) if each.exists()]  # others are refused later
+    found = [(each, each.stat()) for each in there]
     return {(status.st_dev, status.st_ino): str(each) for each, status in found}
 
 

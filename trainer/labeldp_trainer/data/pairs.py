@@ -24,11 +24,10 @@ from labeldp_trainer.config.representation import MOST_COLUMNS
 from labeldp_trainer.data.arrays import read_npz
 from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.data.labels import places, require_declared
-from labeldp_trainer.data.table import feature_numbers
+from labeldp_trainer.data.table import feature_numbers, whole_column
 from labeldp_trainer.errors import DataError
 
 _FLAT = 2  # dimensions
-_MATRIX = "[n, p]"
 TIE = ""
 """The label of a row whose answers are liked equally well, or whose label is no class."""
 
@@ -79,7 +78,7 @@ def read_pairs(
     labelled = config.label in columns
     own = [name for name in columns if not (name == config.label and config.order_is_label)]
     found, files, left = list[Pairs](), [], rows
-    for file in [path] if path.suffix.lower() == ".npz" else files_of(path):
+    for file in files_of(path):
         for pairs in batches_of_pairs(config, file, own, left):
             found.append(pairs)
             files.append((file, pairs.schema))
@@ -91,7 +90,7 @@ def read_pairs(
     if len({pairs.vectors.shape[1] for pairs in found}) > 1:
         raise refused(path, "the vectors of answers have different lengths in different files")
     taken = {
-        name: _joined(path, name, [pairs.columns[name] for pairs in found])
+        name: whole_column(path, name, [pairs.columns[name] for pairs in found])
         for name in own
         if name != config.label
     }
@@ -109,8 +108,8 @@ def batches_of_pairs(
     if path.suffix.lower() == ".npz":
         arrays = read_npz(path, [*names, *columns])
         given = {name: array[:most] for name, array in arrays.items()}
-        if any(len(set(names)) != 2 or given[name].ndim != _FLAT for name in names):
-            raise refused(path, f"expected an array {_MATRIX} for each answer")
+        if len(names) != 2 or any(given[name].ndim != _FLAT for name in names):
+            raise refused(path, "expected an array [n, p] for each answer")
         further = {name: given[name] for name in columns}
         yield _pairs(path, further, [given[name] for name in names], None)
         return
@@ -191,11 +190,3 @@ def _digests(rows: Float32[np.ndarray, "n p"]) -> NDArray[Any]:
     """[n] a public number of each row."""
     found = b"".join(hashlib.sha256(row.tobytes()).digest()[:8] for row in rows)
     return np.frombuffer(found, ">u8")
-
-
-def _joined(path: Path, name: str, columns: Sequence[Any]) -> Any:
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
-    if len({column.type for column in columns}) > 1:
-        raise DataError(f"{path}: {name!r} has different types in different files")
-    return pa.chunked_array(columns).combine_chunks()

@@ -179,15 +179,21 @@ def read_table(
         sum(batch.rows for batch in found),
         np.concatenate([batch.numbers for batch in found]),
         tuple(map(pa.concat_arrays, zip(*(batch.texts for batch in found), strict=True))),
-        {name: _whole(path, name, [batch.others[name] for batch in found]) for name in others},
+        {
+            name: whole_column(path, name, [batch.others[name] for batch in found])
+            for name in others
+        },
         tuple(dict(file for batch in found for file in batch.files).items()),
         {name: np.concatenate([b.factors[name] for b in found]) for name in found[0].factors},
     )
 
 
-def _whole(path: Path, name: str, columns: Sequence[Any]) -> Any:
+def whole_column(path: Path, name: str, columns: Sequence[Any]) -> Any:
+    """The column of all files. Raises DataError if they give it different types."""
     if isinstance(columns[0], Cells):
         return Cells(pa.concat_arrays([column.values for column in columns]))
+    if isinstance(columns[0], np.ndarray):  # of an archive
+        return np.concatenate(columns)
     if len({column.type for column in columns}) > 1:
         raise DataError(f"{path}: {name!r} has different types in different files")
     return pa.chunked_array(columns).combine_chunks()

@@ -215,7 +215,8 @@ def _predict_one(
                 predicted.append(added)
             else:
                 made = _beside(batch, added, in_folders)
-                sink = sink or _sink(file, written, source, made.schema, _decimal(trained, form))
+                decimal = _decimal(trained, form)
+                sink = sink or sink_of(file, written, source, made.schema, decimal, like=source)
                 sink.write(made)
             rows += part.rows
             progress(part.rows)
@@ -301,13 +302,21 @@ def _beside(
     return pa.RecordBatch.from_arrays([*batch.columns, *made.columns], schema=schema)
 
 
-def _sink(
-    file: BinaryIO, form: Format, source: Path, schema: pa.Schema, decimal: str
+def sink_of(
+    file: BinaryIO,
+    form: Format,
+    source: Path,
+    schema: pa.Schema,
+    decimal: str = ".",
+    *,
+    like: Path | None = None,
 ) -> CsvSink | ParquetSink:
+    """What writes rows in this form, with the codecs of the Parquet file ``like``. ``source`` names
+    the input in errors. Raises DataError for columns that the form cannot hold."""
     if form.delimiter is None:
-        read = format_of(source)
-        like = pq.read_metadata(source) if read is not None and not read.is_text else None
-        return ParquetSink(file, schema, like, [PREDICTION])
+        read = None if like is None else format_of(like)
+        metadata = pq.read_metadata(like) if read is not None and not read.is_text else None
+        return ParquetSink(file, schema, metadata, [PREDICTION])
     for field in schema:
         if not csv_holds(field.type):
             raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")

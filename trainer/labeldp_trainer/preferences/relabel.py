@@ -12,28 +12,19 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float32
 from scipy.special import softmax
 
-from labeldp_compile.toolkit import (
-    CsvSink,
-    ParquetSink,
-    TextOut,
-    csv_holds,
-    files_of,
-    format_of,
-    refused,
-    replaced_when_whole,
-)
+from labeldp_compile.toolkit import files_of, format_of, refused, replaced_when_whole
 from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.data.pairs import Pairs, batches_of_pairs
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.outcomes.predict import PREDICTION, PROBABILITY, Progress, Trained
+from labeldp_trainer.outcomes.predict import PREDICTION, PROBABILITY, Progress, Trained, sink_of
 
 _PAIR = "probability"
 _ORDERED = ("chosen", "reject", "prefer", "winner", "loser")  # in names of columns that tell it
@@ -66,19 +57,12 @@ def predict_pairs(
     if written is None:
         raise refused(output, "expected an output name that ends in .parquet, .csv or .csv.gz")
     names = list(dict.fromkeys([*keep, *itertools.chain.from_iterable(pairs)]))
-    rows, sink, first = 0, cast("CsvSink | ParquetSink | None", None), None
+    rows, sink, first = 0, None, None
     most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
     with replaced_when_whole(output, most=most) as file:
         for batch in _batches(data, source, names):
             table = _written(trained, batch, keep, pairs, relabel=relabel, p=probabilities)
-            if sink is None:
-                if written.delimiter is None:
-                    sink = ParquetSink(file, table.schema, None, [])
-                else:
-                    if strange := [f.name for f in table.schema if not csv_holds(f.type)]:
-                        raise refused(output, f"CSV cannot hold {strange[0]!r}; write Parquet")
-                    out = TextOut(file, gzipped=written.gzipped)
-                    sink = CsvSink(out, table.schema, written.delimiter, ".")
+            sink = sink or sink_of(file, written, source, table.schema)
             first = first or table.schema
             if table.schema != first:
                 raise refused(source, "its files have different types of columns")
@@ -104,7 +88,7 @@ def _require_public(data: PairsData, keep: Sequence[str], pairs: Sequence[tuple[
 
 
 def _batches(data: PairsData, source: Path, names: Sequence[str]) -> Iterator[Pairs]:
-    for file in [source] if source.suffix.lower() == ".npz" else files_of(source):
+    for file in files_of(source):
         for pairs in batches_of_pairs(data, file, names):
             if len(pairs.vectors):
                 yield replace(pairs, columns={n: _arrow(file, n, pairs.columns[n]) for n in names})

@@ -234,15 +234,13 @@ class Draws:
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
-        edges = HistogramBins.of(self._ends).sizes
-        shares = self._histogram(edges, lambda y: np.abs(y - self._predicted(offset)))
-        sizes = ResidualSizes(edges, shares)
+        edges, predicted = HistogramBins.of(self._ends).sizes, self._predicted(offset)
+        sizes = ResidualSizes(edges, self._histogram(edges, lambda y: np.abs(y - predicted)))
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
         clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
         # noise may hide large residuals, but not that predictions vary less than labels
-        unexplained = self._square - float(self._predicted(offset).var())
-        expected = max(_LEAST_OF_EXPECTED * unexplained, sizes.square)
+        expected = max(_LEAST_OF_EXPECTED * (self._square - float(predicted.var())), sizes.square)
         clip *= (expected / sizes.square) ** 0.5
         if self._skewed and clip < self._first_clip:
             clip, self._slope = self._first_clip, lambda clip: 1.0
@@ -269,16 +267,15 @@ class Draws:
 
     def sums(self, question: LabelQuestion, keep: KeepRows) -> Answered:
         """The noisy sums."""
+        part = None
         if self._at < len(self.release.parts):
             self.asked(self._at, question)
             part, ends = self.release.parts[self._at], self.release.facts.label_range
             if ends is not None and part.scale(ends[0]) != self._scale:
                 raise ValueError("the labels are on another scale")
             question = part.question(ends)
-            shares = row_shares(self._table(question), question, self.rows)
-        else:
-            shares = row_shares(self._table(question), question, self.rows)
-            part = self._draw_sums(question, shares, keep)
+        shares = row_shares(self._table(question), question, self.rows)
+        part = part or self._draw_sums(question, shares, keep)
         self._at += 1
         unit = self._unit(question.clip)
         return Answered(question, shares, part.answer * unit, part.facts.sigma * unit)

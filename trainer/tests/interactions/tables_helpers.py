@@ -51,7 +51,7 @@ def some_table(rows, seed):
     )
 
 
-def write(folder, rows=700):
+def write(folder, rows=1000):
     """A training and a test part."""
     pq.write_table(some_table(rows, 0), folder / "train.parquet")
     pq.write_table(some_table(1000, 1), folder / "test.parquet")

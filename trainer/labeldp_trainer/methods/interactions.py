@@ -115,11 +115,16 @@ def params_of(
     if fit.curve is not None:
         found_params["curve"] = _curve(fit.curve, loss)
     elif ends is not None or (many and randomized):
-        soft = np.maximum(_SOFT * np.sqrt(fit.uncertainty * fit.scales), _LEAST_SOFT)
+        low, high = ends or (-np.inf, np.inf)
+        uncertain = np.minimum(np.sqrt(fit.uncertainty * fit.scales), (high - low) / 2)
+        soft = np.maximum(_SOFT * uncertain, _LEAST_SOFT)
+        if loss == "poisson":
+            with np.errstate(divide="ignore"):
+                low, high = np.log(np.maximum([low, high], 0.0))
         found_params |= {
             "softness": soft.astype(np.float32),
             "log_softness": np.log(soft).astype(np.float32),
-            "ends": np.array(ends or (-np.inf, np.inf), np.float32),
+            "ends": np.array([low, high], np.float32),
         }
     return found_params
 

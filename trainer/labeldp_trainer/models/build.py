@@ -49,10 +49,11 @@ class Interactions:
     The parameters say which terms there are. ``columns`` have ``edges`` of numbers or the ``bins``
     of codes; ``terms`` are named by their columns, as in "0x3", and hold a table [bins, rank] for
     each of them and weights [rank, k]. Numbers are clipped to ``ends``. Of classes f are logits.
-    Counts are softplus(f/s)·s with s the ``softness``, so that they are positive, times the
-    ``exposure`` of a row. So are the probabilities of more than two classes where parameters have a
-    ``softness``: those of private labels. Of numbers on another scale a ``curve`` gives the mean
-    label, or its logarithm of counts: ``first``, and ``slopes`` over ``widths`` from ``starts`` on.
+    Counts are softplus(f/s)·s with s the ``softness``, so that they are positive. Their logarithms
+    are clipped to ``ends``, unless rows have an ``exposure``, which multiplies the counts. More
+    than two classes are kept positive likewise where parameters have a ``softness``: those of
+    private labels. Of numbers on another scale a ``curve`` gives the mean label, or its logarithm
+    of counts: ``first``, and ``slopes`` over ``widths`` from ``starts`` on.
     """
 
     loss: str
@@ -87,6 +88,8 @@ class Interactions:
             return y
         if "exposure" in x:
             y = y + log(x["exposure"])[:, None]
+        elif "ends" in params:
+            y = clip(y, params["ends"][0], params["ends"][1])
         return softplus_of_log(y, POISSON_FLOOR)
 
     def _sum(self, params: Params, x: Any) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_trainer import training
+from labeldp_trainer import FeatureShape, training
 from labeldp_trainer.interactions.effects import effects_of
+from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import staged_release as method_module
 from labeldp_trainer.methods.interactions import params_of
+from labeldp_trainer.models import Interactions
 from labeldp_trainer.staged_release.draw import Draws
 from labeldp_trainer.staged_release.plan import KINDS
 from labeldp_trainer.staged_release.release import read_staged
@@ -238,6 +240,20 @@ def test_whatever_noise_leaves_of_answers_a_model_follows(seed):
     effects_of(fit)
     leaves = jax.tree.leaves(params_of(fit, "squared", None if classes else ENDS))
     assert not any(np.isnan(np.asarray(leaf)).any() for leaf in leaves)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "squared"])
+def test_no_noise_makes_a_prediction_leave_the_range_of_labels(loss):
+    random = np.random.default_rng(3)
+    own = table(3, 40, classes=None, epsilon=0.2, delta=1e-5, order=2)
+    draws = own.draws(random.uniform(*ENDS, 40), add_noise=own_noise(random))
+    fit = dataclasses.replace(own.learn(draws), uncertainty=1e6, curve=None)
+    for base in (0.0, 1e4):  # uncertain, and far beyond
+        params = params_of(dataclasses.replace(fit, base=np.full(1, base)), loss, (0.0, 6.0))
+        model = Interactions(loss, FeatureShape(), 1)
+        rows = {"numeric": np.zeros((1, 0)), "categorical": np.zeros((1, 0), np.int32)}
+        found = model.apply(params | {"columns": {}, "terms": {}}, rows)
+        assert 0 <= Loss(loss, "regression").predictions(found).item() <= 6.01
 
 
 def test_a_fit_that_fails_on_noise_alone_draws_nothing(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""``labeldp audit``: a statistical test of a running randomizer."""
+"""``labeldp audit``: a statistical test of a running randomizer, or of a trained model."""
 
 import sys
 from pathlib import Path
@@ -27,8 +27,10 @@ from labeldp_compile.cli.options import (
     group_option,
     json_option,
     quiet_option,
+    text_options,
 )
 from labeldp_compile.errors import InputError
+from labeldp_compile.tabular.formats import TextForm
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_SAMPLES = 10**10  # more do not fit the memory of most machines
@@ -46,7 +48,9 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
     "compare it with what FILE certifies.",
 )
 @click.option("--labels", metavar="0..52 | a,b,c", help="The labels to try; only without FILE.")
-@click.option("--epsilon", metavar="ε", help="The ε that the function claims; only without FILE.")
+@click.option(
+    "--epsilon", metavar="ε", help="The ε that the function, or the model of a TABLE, claims."
+)
 @click.option(
     "--samples",
     type=Whole(MIN_SAMPLES, _MAX_SAMPLES),
@@ -56,8 +60,30 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 )
 @group_option
 @click.option("--no-processes", is_flag=True, help="Start no other processes.")
+@click.option(
+    "--trained",
+    type=PATH,
+    metavar="TABLE",
+    help="RUN: the rows that it was trained on, with true labels (default: those of its config).",
+)
+@click.option(
+    "--untrained",
+    type=PATH,
+    metavar="TABLE",
+    help="RUN or TABLE: rows that the model was not trained on (RUN: its test set).",
+)
+@click.option("--label", metavar="COLUMN", help="RUN or TABLE: the column of true labels.")
+@click.option("--delta", metavar="δ", default="0", help="TABLE: the δ that the model claims.")
+@click.option(
+    "--confidence",
+    metavar="SHARE",
+    default="0.95",
+    show_default=True,
+    help="RUN or TABLE: of the bound.",
+)
 @json_option
 @quiet_option
+@text_options
 @budget_option
 def audit_command(
     file: Path | None,
@@ -67,8 +93,14 @@ def audit_command(
     samples: int,
     group: str | None,
     no_processes: bool,
+    trained: Path | None,
+    untrained: Path | None,
+    label: str | None,
+    delta: str,
+    confidence: str,
     as_json: bool,
     quiet: bool,
+    form: TextForm,
     budget: Budget,
 ) -> None:
     """Randomize made-up labels, and test the outputs against what FILE certifies.
@@ -78,9 +110,33 @@ def audit_command(
     depend on other rows. It needs no real label. If FILE has a table for each group, the audit uses
     the group with most rows, or that of --group.
 
+    With the folder of a RUN of labeldp train in place of FILE, or a TABLE of training rows with
+    their true labels and a model's predictions, it tests a trained model. It guesses which of two
+    labels a row was trained on, the other being drawn by a stand-in, and bounds the ε that the
+    model spent. This reads true labels, so its result is not private.
+
     Exit code 0: no test failed. Exit code 1: a test failed, which happens for a correct randomizer
     once in a million audits. Exit code 2: the input is wrong.
     """
+    of_run = file is not None and (file / "run.json").is_file()
+    if of_run or untrained is not None:
+        if file is None or any((function, labels, group)):
+            raise InputError(
+                "--untrained is for a RUN or a TABLE; leave out what audits a function"
+            )
+        claimed = None if epsilon is None else _claim(epsilon)
+        if of_run and epsilon is not None:
+            raise InputError("--epsilon comes from RUN: remove it")
+        sure, less = float(decimal_of("--confidence", confidence)), decimal_of("--delta", delta)
+        if not 0 < sure < 1 or not 0 <= less < 1:
+            raise InputError("--confidence and --delta are shares: below 1, and not negative")
+        from labeldp_compile.audits.model import Claim  # noqa: PLC0415
+        from labeldp_compile.cli.audit_model import audit_model  # noqa: PLC0415
+
+        stated = None if of_run else Claim(claimed, float(less))
+        audit_model(file, trained, untrained, label, stated, sure, form, as_json=as_json)
+    if label is not None or trained is not None:
+        raise InputError("--label and --trained audit a model: give RUN, or TABLE with --untrained")
     processes = not no_processes
     with observing("sampling", samples, quiet=quiet) as observer:
         if file is None:
@@ -110,12 +166,17 @@ def _claimed(
         raise InputError("give an artifact FILE or --callable MODULE:FUNCTION")
     if labels is None or epsilon is None:
         raise InputError("--callable needs --labels and --epsilon, or FILE to compare with")
-    claimed = float(decimal_of("--epsilon", epsilon))
-    if not 0 <= claimed <= _MAX_EPSILON:
-        raise InputError(f"--epsilon: expected a number in 0 … {_MAX_EPSILON:g}, got {claimed:g}")
+    claimed = _claim(epsilon)
     every = parse_labels(labels)
     tried = every[choose_labels(len(every))]
     return FunctionTarget(function), tried, AuditClaim(claimed, "claimed", len(every))
+
+
+def _claim(text: str) -> float:
+    claimed = float(decimal_of("--epsilon", text))
+    if not 0 <= claimed <= _MAX_EPSILON:
+        raise InputError(f"--epsilon: expected a number in 0 … {_MAX_EPSILON:g}, got {claimed:g}")
+    return claimed
 
 
 def _in_words(report: AuditReport) -> list[str]:

@@ -1,0 +1,85 @@
+"""``labeldp audit`` of a trained model: what is said of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify.printable import Marked, at_most, down_to
+
+from labeldp_compile.audits.model import Claim, audit_predictions, audit_run
+from labeldp_compile.cli.command import show, text_table
+from labeldp_compile.errors import InputError
+from labeldp_compile.tabular.formats import TextForm
+
+if TYPE_CHECKING:
+    from labeldp_learn.model_audit import ModelAudit
+    from labeldp_learn.model_audit.bound import Guesses
+
+FORMAT_VERSION = "1.0"
+
+
+def audit_model(
+    file: Path,
+    trained: Path | None,
+    untrained: Path | None,
+    label: str | None,
+    claim: Claim | None,
+    confidence: float,
+    form: TextForm,
+    *,
+    as_json: bool,
+) -> None:
+    """Audit a run of which nothing else is claimed, or the predictions of a table; exits with 1 if
+    the claim is refuted. Raises InputError, also if the stand-in is too poor."""
+    if claim is None:
+        found, claim = audit_run(file, trained, untrained, label, confidence, form)
+    elif untrained is None or label is None or trained is not None:
+        raise InputError("a TABLE is one of training rows: give --untrained and --label with it")
+    else:
+        found = audit_predictions(file, untrained, label, claim, confidence, form=form)
+    if found.poor is not None:
+        raise InputError(
+            f"{file}: the stand-in is too poor, so nothing can be said: {found.poor}. Give more "
+            "rows with --untrained, which are drawn like those of training, or more features"
+        )
+    stated = claim
+    show(as_json, lambda: _json(found, stated), lambda: _in_words(found, stated))
+    sys.exit(1 if found.refuted else 0)
+
+
+def _json(found: ModelAudit, claim: Claim) -> dict[str, Any]:
+    """``{format_version, ok, epsilon, delta, …}``; ``steps`` are guesses by how sure they are."""
+    facts = asdict(found)
+    facts["steps"] = [{"trained": asdict(a), "others": asdict(b)} for a, b in found.steps]
+    facts["epsilon_lower_bound"] = facts.pop("bound")
+    del facts["poor"], facts["refuted"]
+    stated = {"epsilon": claim.epsilon, "delta": claim.delta}
+    return {"format_version": FORMAT_VERSION, "ok": not found.refuted, **stated, **facts}
+
+
+def _in_words(found: ModelAudit, claim: Claim) -> list[str]:
+    assert found.bound is not None
+    stated = "none is stated" if claim.epsilon is None else f"stated is {at_most(claim.epsilon)}"
+    steps = [
+        [str(number), _share(step.trained), _share(step.others)]
+        for number, step in enumerate(found.steps, 1)
+    ]
+    lines = [
+        f"ε ≥ {down_to(found.bound)} with a confidence of {found.confidence:.12g}; {stated}",
+        f"guesses that were right: {_share(found.trained)} about labels of training, and "
+        f"{_share(found.others)} about labels that the model never saw",
+        "",
+        *text_table(["how sure", "right, of training", "right, of others"], steps),
+        "",
+    ]
+    if found.refuted:
+        return [*lines, Marked("VIOLATION. This model spent more than is stated.", "failed")]
+    return [*lines, "no more than stated was found, which proves nothing: see docs/audit.md"]
+
+
+def _share(guesses: Guesses) -> str:
+    share = "" if not guesses.made else f" ({guesses.right / guesses.made:.0%})"
+    return f"{guesses.right:,} of {guesses.made:,}{share}"

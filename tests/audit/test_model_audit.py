@@ -1,0 +1,93 @@
+"""``labeldp audit`` of tables with the predictions of a model."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_learn.model_audit import attack
+
+from labeldp_compile.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["audit", *map(str, arguments)])
+
+
+def predicted(rows, seed, *, knows):
+    """A model that knows the labels of its rows, or has learned something of them."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=rows)
+    y = np.where(x + random.logistic(size=rows) > 0, "yes", "no")
+    usual = 1 / (1 + np.exp(-x))
+    found = np.where(y == "yes", 0.97, 0.03) if knows else usual
+    town = random.choice(["a", "b", None], rows)
+    columns = {"x": x, "town": town, "bought": y, "probability_no": 1 - found}
+    return pa.table(columns | {"probability_yes": found})
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(attack, "system_random", lambda: np.random.default_rng(7))
+    pq.write_table(predicted(1000, 0, knows=True), tmp_path / "trained.parquet")
+    pq.write_table(predicted(1000, 1, knows=False), tmp_path / "rest.parquet")
+    pq.write_table(predicted(1000, 2, knows=False), tmp_path / "fresh.parquet")
+    pc.write_csv(predicted(1000, 2, knows=False).select([0, 1, 2, 3, 4]), tmp_path / "fresh.csv")
+    return tmp_path
+
+
+def test_a_model_that_knows_its_labels_breaks_its_claim(tables):
+    result = run(
+        tables / "trained.parquet",
+        *("--untrained", tables / "rest.parquet", "--label", "bought", "--epsilon", "1"),
+    )
+    assert result.exit_code == 1, result.output
+    assert "VIOLATION" in result.stdout and "stated is 1" in result.stdout
+
+
+def test_one_that_does_not_passes_in_csv_and_parquet(tables):
+    for name in ("fresh.parquet", "fresh.csv"):
+        result = run(
+            *(tables / name, "--untrained", tables / "rest.parquet", "--label", "bought"),
+            *("--epsilon", "1", "--delta", "1e-6", "--confidence", "0.9", "--json"),
+        )
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.stdout)
+        assert found["ok"] and found["epsilon_lower_bound"] <= 1 and found["confidence"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--label", "bougth"], "did you mean 'bought'"),
+        ([], "give --untrained and --label with it"),
+        (["--label", "bought", "--trained", "x"], "one of training rows"),
+        (["--label", "bought", "--confidence", "1"], "are shares"),
+        (["--label", "bought", "--epsilon", "-1"], "expected a number in 0"),
+        (["--label", "town"], "none of the classes"),
+        (["--label", "bought", "--callable", "a:b"], "leave out what audits a function"),
+    ],
+)
+def test_mistakes_are_one_error(tables, arguments, said):
+    result = run(tables / "trained.parquet", "--untrained", tables / "rest.parquet", *arguments)
+    assert result.exit_code == 2 and said in result.stderr
+    assert "yes" not in result.stderr
+
+
+def test_tables_without_predictions_or_with_few_rows_are_refused(tables):
+    table = pq.read_table(tables / "rest.parquet")
+    pq.write_table(table.slice(0, 50), tables / "few.parquet")
+    pq.write_table(table.drop_columns(["probability_yes", "probability_no"]), tables / "no.parquet")
+    for name, said in (("few", "50 rows with a label"), ("no", "has no column 'prediction'")):
+        result = run(
+            *(tables / "trained.parquet", "--untrained", tables / f"{name}.parquet"),
+            *("--label", "bought"),
+        )
+        assert result.exit_code == 2 and said in result.stderr
+
+
+def test_label_needs_a_model():
+    assert "audit a model" in run("x.onnx", "--label", "y").stderr

@@ -148,9 +148,9 @@ def prove_bound(
     epsilon: Fraction,
     scale: Fraction,
 ) -> ProvedBound | None:
-    """The bound on the squared, absolute or 0-1 loss that the duals prove, or None.
+    """The bound on a loss that the duals prove, or None.
 
-    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and grow to its size.
+    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of its size, and grow to that.
     """
     upper = exp_upper(epsilon)
     # A penalty prices bias by the prior, so β must vanish where the prior does.
@@ -163,13 +163,15 @@ def prove_bound(
     # Categories are no numbers, and the 0-1 loss needs none.
     numbers = ExactNumbers.of([0] * len(labels) if LOSSES[loss].equality else labels)
     for exponent in (None, *range(-17, 0)):
-        shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
+        shift = Fraction(0)
+        if exponent is not None:
+            shift = abs(scale) * Fraction(10) ** exponent / len(beta)
         alpha = [_decimal(number) for number in _lowered(duals, shift)]
         exact = ExactNumbers.of(alpha)
         if dual_is_feasible(numbers, weights, upper, exact, beta_exact, loss):
             value = bound_value(numbers, weights, exact, beta_exact, dual.rule)
-            if value < 0:  # no loss is negative: such a bound says nothing
-                return None
+            if value < 0 and not LOSSES[loss].is_signed:
+                return None  # such a bound says nothing
             sides = [[str(number) for number in side] for side in (alpha, beta)]
             witness = Optimality(dual.rule.kind, str(dual.rule.amount), *sides)
             return ProvedBound(witness, value)

@@ -11,6 +11,7 @@ from labeldp_compile.solve.bin_costs import Floats, SidedCosts
 from labeldp_compile.solve.convex_costs import ConvexCosts
 from labeldp_compile.solve.loss_record import (
     CONVEX_LABELS,
+    CONVEX_REPAIR,
     CONVEX_SECONDS,
     MANY_LABELS,
     FamilyRecord,
@@ -58,6 +59,7 @@ def _huber(name: str, delta: Fraction) -> LossRecord:
         bins=partial(ConvexCosts, of=of),
         certified=CONVEX_LABELS,
         seconds=CONVEX_SECONDS,
+        repair=CONVEX_REPAIR,
     )
 
 
@@ -77,6 +79,7 @@ def _power(name: str, power: Fraction) -> LossRecord:
         bins=partial(ConvexCosts, of=of),
         certified=CONVEX_LABELS,
         seconds=CONVEX_SECONDS,
+        repair=CONVEX_REPAIR,
     )
 
 

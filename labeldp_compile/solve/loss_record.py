@@ -12,6 +12,7 @@ from labeldp_compile.solve.bin_costs import BinCosts, Divergence, Floats
 MANY_LABELS = 20_000  # with dual values; beyond, they would be larger than the tables
 CONVEX_LABELS = 1_000  # beyond, intervals times labels take too long to check
 CONVEX_SECONDS = 8e-3  # for each label
+CONVEX_REPAIR = -7
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class LossRecord:
         positive: whether labels must be at least 0, and outputs positive.
         certified: up to this many labels, dual values prove a bound for RR-on-Bins.
         seconds: to find and to check such a dual value.
+        repair: dual values are first lowered by 10 to this power, relative to the loss; None if
+            they are first tried as they are. The narrower a gap, the longer its check takes.
     """
 
     name: str
@@ -50,6 +53,7 @@ class LossRecord:
     positive: bool = False
     certified: int = 0
     seconds: float = 0.0
+    repair: int | None = None
 
     @property
     def equality(self) -> bool:

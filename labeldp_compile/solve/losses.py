@@ -24,6 +24,7 @@ from labeldp_compile.solve.bin_costs import (
 from labeldp_compile.solve.loss_families import FAMILY_RECORDS
 from labeldp_compile.solve.loss_record import (
     CONVEX_LABELS,
+    CONVEX_REPAIR,
     CONVEX_SECONDS,
     MANY_LABELS,
     LossRecord,
@@ -110,6 +111,7 @@ _RECORDS = (
         positive=True,
         certified=CONVEX_LABELS,
         seconds=CONVEX_SECONDS,
+        repair=CONVEX_REPAIR,
     ),
     LossRecord(
         "zero_one",

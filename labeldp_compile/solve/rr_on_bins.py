@@ -420,6 +420,8 @@ _HIGHEST = 200.0  # ε; beyond, e^ε is out of range, and a bound of 0 as good a
 _PROJECTIONS = 8  # of each point
 _MINIMA = 64  # of F that one projection deals with
 _ROW_ENTRIES = 10**6  # of the system of a projection, at most
+_COARSE_LABELS = 5_000
+_SHRINKS = 40
 _ROUNDS = 12  # of cuts, at most
 _FINER = 65  # steps around a minimum on that grid
 _PLACES, _PARTS = 4_000, 200  # of the grid on which F is computed; between neighbouring labels
@@ -555,7 +557,27 @@ class _DualSearch:
                 return self._best
         if self._y.size <= _MOST_LABELS:
             self._refine(alpha)
+        elif self._y.size <= _COARSE_LABELS and self._loss.degree is None:
+            alpha = self._coarse()
+            if not self._try(alpha):
+                self._project(alpha)
         return self._best
+
+    def _coarse(self) -> Floats:
+        """Multipliers [k] between those of a problem with fewer labels.
+
+        Neighbouring labels of a bin are one label there, at their mean.
+        """
+        parts = -(-self._y.size // (_MOST_LABELS // 2))
+        new = np.diff(self._bins, prepend=-1) > 0
+        start = np.flatnonzero(new)[self._bins]
+        new |= (np.arange(self._y.size) - start) % parts == 0
+        first = np.flatnonzero(new)
+        p: Floats = np.add.reduceat(self._p, first)
+        y: Floats = np.add.reduceat(self._p * self._y, first) / p
+        fewer = _DualSearch(y, p, self._epsilon, self._loss, self._values, self._bins[new])
+        height = fewer.run() / p
+        return np.clip(self._p * np.interp(self._y, y, height), self._low, self._high)
 
     def _tight(self, gap: float = _TIGHT) -> bool:
         return self._bound >= self._lambda * (1.0 - gap)
@@ -565,11 +587,33 @@ class _DualSearch:
         minima, _ = self._minima(alpha)
         # Taking δ from every α adds δ·(k + E) at least to a negative F.
         short = max(0.0, -float(minima.min())) * np.exp(self._epsilon)
-        lowered = alpha - short / (alpha.size + self._e)
-        bound = float(lowered.sum())
-        if bound > self._bound:
-            self._best, self._bound = lowered, bound
+        self._keep(alpha - short / (alpha.size + self._e))
+        if not self._tight(_CLOSE):
+            self._keep(self._shrunk(alpha))
         return self._tight()
+
+    def _keep(self, alpha: Floats) -> None:
+        bound = float(alpha.sum())
+        if bound > self._bound:
+            self._best, self._bound = alpha, bound
+
+    def _shrunk(self, alpha: Floats) -> Floats:
+        """Smaller multipliers with F ≥ 0, by Newton's steps; 0 if that takes too many.
+
+        F·e^-ε falls by b·Σα + (1 − b)·Σα over the negative h, times the share by which α grows.
+        """
+        b = float(np.exp(-self._epsilon))
+        for _ in range(_SHRINKS):
+            minima, places = self._minima(alpha)
+            at = local_places(minima, -_TIGHT * b * self._lambda)
+            if at.size == 0:
+                return alpha
+            at = at[np.argsort(minima[at], kind="stable")[:_MINIMA]]
+            negative = self._p * self._loss.apart(places[at, None], self._y) < alpha
+            price = b * alpha.sum() + (1.0 - b) * (negative * alpha).sum(axis=1)
+            share = np.divide(-minima[at], price, out=np.ones(at.size), where=price > 0.0)
+            alpha = alpha * (1.0 - min(float(share.max()), 1.0))
+        return np.zeros_like(alpha)
 
     def _box(self) -> tuple[Floats, Floats, Floats]:
         """Ranges [k] of the multipliers and their sums [d] over bins, by complementary slackness.

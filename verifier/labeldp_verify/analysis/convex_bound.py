@@ -32,8 +32,8 @@ Tangents = Callable[[int, Whole, int], Lines]
 """Lines near a point u, for labels [k]; u, v and the labels are multiples of 1/unit."""
 
 _FINEST = 45  # bits of the range of the labels: the narrowest interval
-_MOST_PAIRS = 8_000_000  # of intervals and labels
-_PAIR = 2e-6  # seconds
+_MOST_PAIRS = 4_000_000  # of intervals and labels
+_PAIR = 4e-6  # seconds
 _POINT_BITS = 30  # of the root of a tangent's point
 _LOG_BITS = 80
 

@@ -20,7 +20,6 @@ Costs = Callable[[Whole, int, int], tuple[Whole, Whole, int]]
 
 _PAIR = 4e-6  # seconds of a loss
 _BITS = 160  # of a loss that is not rational
-CONVEX_SECONDS = 6e-3  # of the lower bound for one label
 MOST_POWER, MOST_ROOT = 4, 10
 
 
@@ -111,9 +110,7 @@ def _huber(name: str, delta: Fraction) -> ExactLoss:
     holds = partial(
         convex_holds, tangents=partial(huber_tangents, delta), multiple=delta.denominator
     )
-    return ExactLoss(
-        name, partial(listed, partial(_huber_costs, delta)), 400e-6, holds, CONVEX_SECONDS
-    )
+    return ExactLoss(name, partial(listed, partial(_huber_costs, delta)), 400e-6, holds)
 
 
 def _power(name: str, power: Fraction) -> ExactLoss | str:
@@ -126,7 +123,7 @@ def _power(name: str, power: Fraction) -> ExactLoss | str:
         return "absolute" if power == 1 else "squared"
     holds = partial(convex_holds, tangents=partial(power_tangents, power))
     expected = partial(listed, partial(_power_costs, power))
-    return ExactLoss(name, expected, 800e-6, holds, CONVEX_SECONDS, rational=False)
+    return ExactLoss(name, expected, 800e-6, holds, rational=False)
 
 
 _FAMILIES = (

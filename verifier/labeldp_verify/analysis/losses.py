@@ -16,7 +16,7 @@ from labeldp_verify.analysis.analysis import Analysis, Labels, Losses, Rows
 from labeldp_verify.analysis.convex_bound import convex_holds, poisson_tangents
 from labeldp_verify.analysis.exact_loss import ExactLoss, parsed
 from labeldp_verify.analysis.grid_labels import Strays, stray_columns
-from labeldp_verify.analysis.loss_families import CONVEX_SECONDS, FAMILIES
+from labeldp_verify.analysis.loss_families import FAMILIES
 from labeldp_verify.analysis.lower_bound import (
     Duals,
     absolute_radii,
@@ -81,7 +81,6 @@ _RECORDS = (
         "poisson",
         _poisson,
         dual=partial(convex_holds, tangents=poisson_tangents),
-        dual_seconds=CONVEX_SECONDS,
         rational=False,
         of_columns=False,
         is_signed=True,

@@ -45,6 +45,7 @@ from labeldp_compile.mechanisms.mechanism import DualBound, RadiusBound
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.obtain import hold_saved_prior, saved_prior_path
 from labeldp_compile.prior.priors import Prior, TablePrior
+from labeldp_compile.solve.losses import LOSSES as RECORDS
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
@@ -148,9 +149,10 @@ def prove_bound(
     epsilon: Fraction,
     scale: Fraction,
 ) -> ProvedBound | None:
-    """The bound on the squared, absolute or 0-1 loss that the duals prove, or None.
+    """The bound on a loss that the duals prove, or None.
 
-    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and grow to its size.
+    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of its size,
+    or where the record of the loss says, and grow to that.
     """
     upper = exp_upper(epsilon)
     # A penalty prices bias by the prior, so β must vanish where the prior does.
@@ -162,14 +164,17 @@ def prove_bound(
     beta_exact, duals = ExactNumbers.of(beta), ExactNumbers.of(dual.alpha)
     # Categories are no numbers, and the 0-1 loss needs none.
     numbers = ExactNumbers.of([0] * len(labels) if LOSSES[loss].equality else labels)
-    for exponent in (None, *range(-17, 0)):
-        shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
+    first = RECORDS[loss].repair
+    for exponent in (None, *range(-17, 0)) if first is None else range(first, 0):
+        shift = Fraction(0)
+        if exponent is not None:
+            shift = abs(scale) * Fraction(10) ** exponent / len(beta)
         alpha = [_decimal(number) for number in _lowered(duals, shift)]
         exact = ExactNumbers.of(alpha)
         if dual_is_feasible(numbers, weights, upper, exact, beta_exact, loss):
             value = bound_value(numbers, weights, exact, beta_exact, dual.rule)
-            if value < 0:  # no loss is negative: such a bound says nothing
-                return None
+            if value < 0 and not LOSSES[loss].is_signed:
+                return None  # such a bound says nothing
             sides = [[str(number) for number in side] for side in (alpha, beta)]
             witness = Optimality(dual.rule.kind, str(dual.rule.amount), *sides)
             return ProvedBound(witness, value)

@@ -12,7 +12,7 @@ from labeldp_verify.claims import (
     OVER,
     Certificate,
     gap_in_words,
-    near_least,
+    how_near,
     person_epsilon,
     rational,
 )
@@ -168,7 +168,7 @@ def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
         lines += prior_hints(table)
     loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
     if utility.loss_lower_bound is not None:
-        loss += f", {near_least(utility.certified_gap)} (proved)"
+        loss += f", {how_near(utility)} (proved)"
     lines.append(fact("noisy label loss", loss))
     if verbose:
         lines += _bounds(certificate, (artifact if table is None else table).bias_in_range)

@@ -30,7 +30,8 @@ from labeldp_compile.rounding.additive_noise import (
     require_reachable,
     staircase_magnitudes,
 )
-from labeldp_compile.solve.losses import LOSSES, Floats
+from labeldp_compile.solve.bin_costs import Floats
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.yaml_model import Number
 
 _REACH_BITS = 60  # unclipped noise ends when this many bits of the word are used up

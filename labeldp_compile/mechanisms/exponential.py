@@ -29,7 +29,8 @@ from labeldp_compile.mechanisms.mechanism import (
     table_layout,
 )
 from labeldp_compile.rounding.additive_noise import whole_counts
-from labeldp_compile.solve.losses import LOSSES, Floats
+from labeldp_compile.solve.bin_costs import Floats
+from labeldp_compile.solve.losses import LOSSES
 
 _BISECTIONS = 60
 _BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps down from the largest λ
@@ -82,8 +83,7 @@ def _losses(domain: Domain, loss: Loss) -> Floats:
     labels = np.array([float(y) for y in domain.labels()])
     v, y = labels[None, :], labels[:, None]
     # A constant per label changes no probability. Without y − y·log y, close outputs stay distinct.
-    divergence = LOSSES[loss].divergence
-    return LOSSES[loss].of(v, y) if divergence is None else divergence(y, v)
+    return LOSSES[loss].apart(v, y)
 
 
 def _largest_rate(losses: Floats, epsilon: float) -> float:

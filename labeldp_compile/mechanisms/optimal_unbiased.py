@@ -47,7 +47,8 @@ from labeldp_compile.rounding.windows import (
     place_windows,
     randomized_response,
 )
-from labeldp_compile.solve.losses import LOSSES, Floats
+from labeldp_compile.solve.bin_costs import Floats
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.yaml_model import Number, Strict
 

@@ -31,7 +31,8 @@ from labeldp_compile.mechanisms.mechanism import (
     window_layout,
 )
 from labeldp_compile.rounding.windows import randomized_response, rr_top_k
-from labeldp_compile.solve.losses import LOSSES, Floats
+from labeldp_compile.solve.bin_costs import Floats
+from labeldp_compile.solve.losses import LOSSES
 
 
 class RandomizedResponse(Mechanism):

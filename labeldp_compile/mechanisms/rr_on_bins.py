@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from labeldp_compile.mechanisms.mechanism import (
     ANSWERS_THE_LIKELY,
     GRID_OF_RESPONSE,
-    MAX_CERTIFIED_LABELS,
     DualBound,
     Mechanism,
     PriorUse,
@@ -33,7 +32,6 @@ from labeldp_compile.solve.losses import LOSSES
 if TYPE_CHECKING:
     from labeldp_compile.solve.rr_on_bins import BinsSolution
 
-_SECONDS_LISTED = {2: 8e-5, 1: 2e-5}  # for the dual value of a label, by degree of the loss
 _SLOW_DUALS = 10.0  # seconds
 _WIDE_BINS_EPSILON = 4.0  # from here on the dual values may need linear programs
 
@@ -70,9 +68,9 @@ class RRonBins(Mechanism):
         values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
         bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
         randomizer = _small(problem, values, bins.tolist())
-        if LOSSES[loss].degree not in _SECONDS_LISTED:
-            return Solved(randomizer)
-        if domain.size > MAX_CERTIFIED_LABELS:
+        if domain.size > LOSSES[loss].certified:
+            if LOSSES[loss].degree is None:
+                return Solved(randomizer)
             return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
         # SciPy takes a third of a second to import, and only this proof needs it.
         from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins  # noqa: PLC0415
@@ -92,9 +90,9 @@ class RRonBins(Mechanism):
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[TableLayout]:
-        """From two bins to about e^(ε/2) for the absolute loss, or e^(ε/3) for the others."""
+        """From two bins to about e^(ε/2) for a loss of two slopes, or e^(ε/3) for the others."""
         k = domain.size
-        many = math.exp(min(float(epsilon) / (2 if LOSSES[loss].degree == 1 else 3), 30))
+        many = math.exp(min(float(epsilon) / (3 if LOSSES[loss].slopes is None else 2), 30))
         bins = sorted({min(k, 2), min(k, math.ceil(1.3 * many) + 1)})
         return [response_layout(k, m, epsilon) for m in bins]
 
@@ -105,17 +103,15 @@ class RRonBins(Mechanism):
 
     def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
         """Mostly the time of the proof, if there is one; longer for some priors at a large ε."""
-        degree = LOSSES[loss].degree
-        if degree is None or not self.proof(loss, labels):
+        if not self.proof(loss, labels):
             return 2e-5 * labels, 2e-5 * labels
-        seconds = (2e-5 + _SECONDS_LISTED[degree]) * labels
+        seconds = (2e-5 + LOSSES[loss].seconds) * labels
         is_slow = epsilon >= _WIDE_BINS_EPSILON
         return seconds, seconds + (min(0.02 * labels, _SLOW_DUALS) if is_slow else 0.0)
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
-        """Dual values, for a power of the distance."""
-        certified = LOSSES[loss].degree in _SECONDS_LISTED and labels <= MAX_CERTIFIED_LABELS
-        return ("dual", "no slope") if certified else ()
+        """Dual values, up to a number of labels that depends on the loss."""
+        return ("dual", "no slope") if labels <= LOSSES[loss].certified else ()
 
 
 def _few_numbers(

@@ -19,7 +19,7 @@ from labeldp_verify.budget import naming
 from labeldp_verify.claims import (
     Certificate,
     gap_in_words,
-    near_least,
+    how_near,
     person_epsilon,
 )
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
@@ -193,7 +193,7 @@ def _about(decoded: Table) -> dict[str, Any]:
         "numeric": are_numbers(domain, decoded.randomizer),
         "sets": _sets(decoded),
         "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
-        "near": near_least(certificate.utility.certified_gap),
+        "near": how_near(certificate.utility),
         "unbiased": _unbiased(decoded),
         "rounded": rounds_to_nearest(domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),

@@ -1,340 +1,47 @@
-"""Losses in floats: of outputs for labels, of runs of labels, and of the bins of RR-on-Bins.
+"""The losses: ``LOSSES`` holds one record for each, which all other code of the compiler asks.
 
-``LOSSES`` at the end holds one record for each loss; all other code of the compiler asks it. What
-is exact about a loss is in ``labeldp_verify.analysis.losses``.
+Those with parameters are in ``loss_families``. What is exact about a loss is in
+``labeldp_verify.analysis.losses``.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from labeldp_verify.analysis import LOSSES as EXACT
-from labeldp_verify.analysis import Loss
-from numpy.typing import NDArray
+from labeldp_verify.analysis import Loss, parsed
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Divergence = Callable[[Floats, Floats], Floats]
-
-
-def squared_divergence(label: Floats, mean: Floats | float) -> Floats:
-    """½(y − v)², broadcast."""
-    gap = label - mean
-    return np.asarray(0.5 * gap * gap)
-
-
-def poisson_divergence(label: Floats, mean: Floats) -> Floats:
-    """y·log(y/v) − y + v ≥ 0, accurate relative to itself also where y is close to v.
-
-    ``label`` y ≥ 0 and ``mean`` v ≥ 0 are broadcast. It is the Poisson loss above its minimum.
-    """
-    gap = label - mean
-    total = label + mean
-    z = gap / np.where(total > 0, total, 1.0)
-    # log(y/v) = 2·artanh(z): the first terms are cancelled by hand, not in floating point.
-    square = z * z
-    series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
-    near = gap * z * (1.0 + (1.0 + z) * z * series)
-    tiny = np.finfo(np.float64).tiny
-    with np.errstate(divide="ignore", invalid="ignore"):  # tiny over a very large mean is 0
-        logs = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny))
-    far = np.where(label > 0, logs, 0.0) - gap
-    return np.where(np.abs(z) < 0.02, near, far)
-
-
-# Mass, mean and spread of any run of labels, in constant time and without cancellation.
-#
-# Differences of prefix sums are accurate enough only for small ε. At large ε, an optimal bin costs
-# about e^−ε of the terms that such differences subtract, so at ε = 30 thirteen digits would be
-# lost. A disjoint sparse table only adds non-negative terms, so its numbers have full relative
-# accuracy.
-
-
-class Moments(NamedTuple):
-    """Moments of several runs of labels.
-
-    Attributes:
-        mass: [...] sum of the weights.
-        mean: [...] weighted mean of the labels; 0 where the mass is 0.
-        spread: [...] weighted sum of divergence(label, mean).
-    """
-
-    mass: Floats
-    mean: Floats
-    spread: Floats
-
-    def take(self, where: Ints | NDArray[np.bool_]) -> Moments:
-        """Pick entries by index."""
-        return Moments(self.mass[where], self.mean[where], self.spread[where])
-
-
-def _join(a: Moments, b: Moments, divergence: Divergence) -> Moments:
-    """Moments of the union of disjoint runs: a Bregman spread is a sum of non-negative parts.
-
-    The parallel variance formula of Chan, Golub and LeVeque (1979), for any Bregman divergence.
-    """
-    mass = a.mass + b.mass
-    share = b.mass / np.where(mass > 0, mass, 1.0)
-    mean = a.mean + share * (b.mean - a.mean)
-    between = a.mass * divergence(a.mean, mean) + b.mass * divergence(b.mean, mean)
-    return Moments(mass, mean, a.spread + b.spread + between)
-
-
-class RangeMoments:
-    """Disjoint sparse table over n weighted labels: O(n log n) memory, O(1) a query.
-
-    At level l the positions fall into aligned blocks of 2^l. Row l of `_after` describes the run
-    from a position to the end of its block, row l of `_before` the run from the start of the block
-    up to the position. A run [first, stop) is cut at the one boundary of blocks inside it at the
-    level of the highest bit in which first and stop differ.
-    """
-
-    def __init__(self, labels: Floats, weights: Floats, divergence: Divergence) -> None:
-        """Build the table.
-
-        Args:
-            labels: [n] increasing.
-            weights: [n] positive.
-            divergence: Bregman divergence D(label, mean), elementwise; D(x, x) = 0.
-        """
-        size = labels.size
-        self._row = size + 1
-        positions = np.arange(size + 1)
-        nothing = np.zeros(1)
-        after = Moments(np.append(weights, nothing), np.append(labels, nothing), np.zeros(size + 1))
-        before = Moments(*np.zeros((3, size + 1)))
-        rows_after, rows_before = [after], [before]
-        for level in range(size.bit_length() - 1):
-            width = 1 << level
-            right = (positions & width) != 0
-            start = positions & -width
-            # A block past the end is empty, and so is the run from position `size`.
-            following = np.minimum(start + width, size)
-            joined_after = _join(after, after.take(following), divergence)
-            joined_before = _join(after.take(np.maximum(start - width, 0)), before, divergence)
-            after = _select(right, after, joined_after)
-            before = _select(right, joined_before, before)
-            rows_after.append(after)
-            rows_before.append(before)
-        self._after, self._before = _stack(rows_after), _stack(rows_before)
-        # Highest set bit of every number up to the largest first ^ stop, times the row length.
-        reach = np.arange(1 << size.bit_length())
-        self._offset = np.maximum(np.frexp(reach.astype(np.float64))[1] - 1, 0) * self._row
-
-    def halves(self, first: Ints, stop: Ints) -> tuple[Moments, Moments]:
-        """Moments of two consecutive parts of the runs [first, stop), first < stop; elementwise.
-
-        The second part may be empty (mass 0).
-        """
-        offset = self._offset[first ^ stop]
-        return self._after.take(offset + first), self._before.take(offset + stop)
-
-
-def _select(condition: NDArray[np.bool_], yes: Moments, no: Moments) -> Moments:
-    return Moments(*(np.where(condition, y, n) for y, n in zip(yes, no, strict=True)))
-
-
-def _stack(rows: list[Moments]) -> Moments:
-    return Moments(*map(np.concatenate, zip(*rows, strict=True)))
-
-
-# The cost of one bin of RR-on-Bins, by loss.
-#
-# With b = e^−ε, s = 1 − b and L(v) = Σ p_y ℓ(v, y), a bin S costs
-# min_v b·L(v) + s·Σ_{y∈S} p_y ℓ(v, y): the entry L[r][i] of Algorithm 2 in "Regression with Label
-# Differential Privacy" (ICLR 2023), divided by e^ε. Two constants are subtracted before anything is
-# added up, because at large ε they would hide the rest: ℓ(y, y), which is part of every mechanism's
-# loss, and b·min L, which is part of every bin's cost. The remainder, the *excess*, is non-negative
-# and does not fall when a bin grows.
-
-
-class BinCosts(ABC):
-    """Costs of all bins over n labels with positive prior.
-
-    Attributes:
-        size: number of labels n.
-        base: min_v L(v), in scaled loss units, shifted so that ℓ(y, y) = 0.
-        unit: loss units in one scaled loss unit.
-        shift: Σ p_y ℓ(y, y), in loss units.
-    """
-
-    base: float
-
-    def __init__(self, size: int, epsilon: float, unit: float, shift: float = 0.0) -> None:
-        """Of n labels at ε."""
-        self.size, self.unit, self.shift = size, unit, shift
-        self._outside = float(np.exp(-epsilon))
-        self._stay = float(-np.expm1(-epsilon))
-
-    @abstractmethod
-    def excess(self, first: Ints, stop: Ints) -> Floats:
-        """Cost of the bins of labels first..stop−1 minus b·base, in scaled units; elementwise."""
-
-    @abstractmethod
-    def values(self, first: Ints, stop: Ints) -> Floats:
-        """The best output of each bin, in label units; elementwise."""
-
-
-class _MeanCosts(BinCosts):
-    """Losses whose best output is a weighted mean: Bregman divergences, up to ℓ(y, y).
-
-    The outside of the bin acts like one point of weight b at the overall mean. So the cost of a bin
-    is the spread inside its two halves plus the divergences of three means from their common mean.
-    """
-
-    def __init__(
-        self,
-        labels: Floats,
-        prior: Floats,
-        epsilon: float,
-        divergence: Divergence,
-        origin: float,
-        unit: float,
-        shift: float = 0.0,
-    ) -> None:
-        super().__init__(labels.size, epsilon, unit, shift)
-        self._divergence, self._origin, self._scale = divergence, origin, _scale_of(labels)
-        self._moments = RangeMoments((labels - origin) / self._scale, prior, divergence)
-        left, right = self._moments.halves(np.array([0]), np.array([self.size]))
-        self._mean = left.mass * left.mean + right.mass * right.mean
-        spread = left.mass * divergence(left.mean, self._mean)
-        spread += right.mass * divergence(right.mean, self._mean)
-        self.base = float((spread + left.spread + right.spread)[0])
-
-    def _value(self, left: Moments, right: Moments) -> Floats:
-        inside = self._stay * (left.mass * left.mean + right.mass * right.mean)
-        mass = self._stay * (left.mass + right.mass) + self._outside
-        return (inside + self._outside * self._mean) / mass
-
-    def excess(self, first: Ints, stop: Ints) -> Floats:
-        left, right = self._moments.halves(first, stop)
-        value = self._value(left, right)
-        cost = left.mass * self._divergence(left.mean, value)
-        cost += right.mass * self._divergence(right.mean, value)
-        cost += left.spread
-        cost += right.spread
-        cost *= self._stay
-        cost += self._outside * self._divergence(self._mean, value)
-        return cost
-
-    def values(self, first: Ints, stop: Ints) -> Floats:
-        return self._value(*self._moments.halves(first, stop)) * self._scale + self._origin
-
-
-class _AbsoluteCosts(BinCosts):
-    """ℓ(v, y) = |v − y|: the best output is a weighted median, always one of the labels."""
-
-    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
-        super().__init__(labels.size, epsilon, _scale_of(labels))
-        self._labels = labels
-        self._scaled = (labels - labels[0]) / self.unit
-        self._cumulative = np.concatenate([[0.0], np.cumsum(prior)])
-        self._moments = RangeMoments(
-            self._scaled, prior, lambda label, mean: np.zeros_like(label + mean)
-        )
-        every = np.arange(self.size)
-        everywhere = self._distance(np.zeros_like(every), np.full_like(every, self.size), every)
-        self.base = float(everywhere.min())
-        self._above_base = everywhere - self.base
-
-    def _distance(self, first: Ints, stop: Ints, at: Ints) -> Floats:
-        """Σ p_y |v − y| over the labels first..stop−1, v being label number `at`."""
-        value = self._scaled[at]
-        # Without the label itself: with it, a mean would be too close to v if its weight is large.
-        end, start = np.clip(at, first, stop), np.clip(at + 1, first, stop)
-        a, b = self._moments.halves(first, end)
-        below = a.mass * (value - a.mean) + b.mass * (value - b.mean)
-        a, b = self._moments.halves(start, stop)
-        above = a.mass * (a.mean - value) + b.mass * (b.mean - value)
-        # An empty run has no halves; the values from the table belong to other labels.
-        return np.where(end > first, below, 0.0) + np.where(start < stop, above, 0.0)
-
-    def _median(self, first: Ints, stop: Ints) -> Ints:
-        """Position of the weighted median, in O(log n).
-
-        Walking up through the cumulative prior F, the slope of the objective is
-        b·(F − ½) + s·(clip(F − F_first, 0, P) − P/2), P being the bin's mass; it is solved for F.
-        Mass below 1e-16 is lost in F. It matters only to outputs at ε > 36, where b is as small.
-        """
-        start, end = self._cumulative[first], self._cumulative[stop]
-        pull = 0.5 * self._stay * (end - start)
-        b = self._outside
-        level = start + (pull + b * (0.5 - start))
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            beyond = np.where(b * (0.5 - end) >= pull, 0.5 - pull / b, level)
-            level = np.where(b * (start - 0.5) >= pull, 0.5 + pull / b, beyond)
-        at = np.searchsorted(self._cumulative[1:], level)
-        return np.asarray(np.minimum(at, self.size - 1))
-
-    def excess(self, first: Ints, stop: Ints) -> Floats:
-        at = self._median(first, stop)
-        inside = self._distance(first, stop, at)
-        return self._stay * inside + self._outside * self._above_base[at]
-
-    def values(self, first: Ints, stop: Ints) -> Floats:
-        return np.asarray(self._labels[self._median(first, stop)])
+from labeldp_compile.solve.bin_costs import (
+    BinCosts,
+    Floats,
+    MeanCosts,
+    SidedCosts,
+    poisson_divergence,
+    scale_of,
+    squared_divergence,
+)
+from labeldp_compile.solve.loss_families import FAMILY_RECORDS
+from labeldp_compile.solve.loss_record import (
+    CONVEX_LABELS,
+    CONVEX_REPAIR,
+    CONVEX_SECONDS,
+    MANY_LABELS,
+    LossRecord,
+)
 
 
 def _squared_costs(labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
-    scale, origin = _scale_of(labels), float(labels[0] + prior @ (labels - labels[0]))
-    return _MeanCosts(labels, prior, epsilon, squared_divergence, origin, scale * scale)
+    scale, origin = scale_of(labels), float(labels[0] + prior @ (labels - labels[0]))
+    return MeanCosts(labels, prior, epsilon, squared_divergence, origin, scale * scale)
 
 
 def _poisson_costs(labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
     positive = labels > 0
     y, p = labels[positive], prior[positive]
     shift = float(p @ (y - y * np.log(y)))
-    scale = _scale_of(labels)
-    return _MeanCosts(labels, prior, epsilon, poisson_divergence, 0.0, scale, shift)
-
-
-def _scale_of(labels: Floats) -> float:
-    """A power of two near the largest distance between labels: dividing by it is exact."""
-    return float(np.ldexp(1.0, np.frexp(labels[-1] - labels[0])[1] - 1))
-
-
-# One record for each loss.
-
-
-@dataclass(frozen=True)
-class LossRecord:
-    """Everything that the compiler knows of a loss ℓ(v, y), in addition to what the verifier knows.
-
-    Attributes:
-        name: as in a spec.
-        formula: in words, for the reference.
-        mean: its expectation in words, for pages and pictures.
-        less: a smaller expectation in words.
-        of: ℓ of outputs v and labels y that broadcast.
-        training: the kind of mechanism that a model learns best from, and why.
-        degree: d if ℓ = |v − y|^d / d, and 0 if ℓ = [v ≠ y]; None if it is another. Additive noise,
-            exact unbiased outputs and the bounds of RR-on-Bins know only such losses.
-        bins: the costs of bins, from labels [n] that increase, their positive prior [n] of sum 1,
-            and ε > 0; None if it is not for RR-on-Bins.
-        divergence: ℓ(v, y) − ℓ(y, y) of label and output, accurate relative to itself; None if it
-            is ``of``.
-        positive: whether labels must be at least 0, and outputs positive.
-    """
-
-    name: str
-    formula: str
-    mean: str
-    less: str
-    of: Callable[[Floats, Floats | float], Floats]
-    training: tuple[str, str]
-    degree: int | None = None
-    bins: Callable[[Floats, Floats, float], BinCosts] | None = None
-    divergence: Divergence | None = None
-    positive: bool = False
-
-    @property
-    def equality(self) -> bool:
-        """Whether it only asks if output and label are the same."""
-        return EXACT[self.name].equality
+    scale = scale_of(labels)
+    return MeanCosts(labels, prior, epsilon, poisson_divergence, 0.0, scale, shift)
 
 
 def _poisson(outputs: Floats, labels: Floats | float) -> Floats:
@@ -366,6 +73,8 @@ _RECORDS = (
         ),
         degree=2,
         bins=_squared_costs,
+        certified=MANY_LABELS,
+        seconds=8e-5,
     ),
     LossRecord(
         "absolute",
@@ -379,7 +88,10 @@ _RECORDS = (
             "symmetric, so that it keeps the median of every label, and the mean",
         ),
         degree=1,
-        bins=_AbsoluteCosts,
+        slopes=(1.0, 1.0),
+        bins=SidedCosts,
+        certified=MANY_LABELS,
+        seconds=2e-5,
     ),
     LossRecord(
         "poisson",
@@ -397,6 +109,9 @@ _RECORDS = (
         bins=_poisson_costs,
         divergence=poisson_divergence,
         positive=True,
+        certified=CONVEX_LABELS,
+        seconds=CONVEX_SECONDS,
+        repair=CONVEX_REPAIR,
     ),
     LossRecord(
         "zero_one",
@@ -416,7 +131,29 @@ _RECORDS = (
         _LEARN_CLASSES,
     ),
 )
-LOSSES = {loss.name: loss for loss in _RECORDS}
+
+
+class _Losses(Mapping[Loss, LossRecord]):
+    """The records by name; iteration gives the names without parameters."""
+
+    def __init__(self, records: Sequence[LossRecord]) -> None:
+        self._records = {loss.name: loss for loss in records}
+
+    def __getitem__(self, name: Loss) -> LossRecord:
+        """The record of a name that the verifier knows. Raises KeyError."""
+        if name in self._records:
+            return self._records[name]
+        family, values = parsed(EXACT[name].name) or ("", [])
+        return FAMILY_RECORDS[family].make(name, *values)
+
+    def __iter__(self) -> Iterator[Loss]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+
+LOSSES = _Losses(_RECORDS)
 OF_ONE_COLUMN = tuple(name for name in LOSSES if name != "sum")
 
 

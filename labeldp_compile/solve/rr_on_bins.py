@@ -10,14 +10,15 @@ part between the blocks, so shortest paths over blocks bound every cut from belo
 the blocks, and the pairs of blocks, that no good cut can use, and halves some of the others.
 Between blocks of one position, the bound is the cost itself.
 
-Multipliers prove it the best of all ε-DP randomizers, for squared and absolute loss. By Theorem 5
+Multipliers prove it the best of all ε-DP randomizers, for every loss here. By Theorem 5
 of "Regression with Label Differential Privacy" (Ghazi et al., ICLR 2023) and strong duality there
 are numbers α [k] whose sum is the loss λ of RR-on-Bins, with
 
     F(v) = Σ_y h_y(v) + E·Σ_y min(h_y(v), 0) ≥ 0 for all real v,
 
 h_y(v) = p_y·g(v, y) − α_y, E = e^ε − 1. Between the roots of the h_y (for the absolute loss, and
-the labels) F is one quadratic or line. Let bin j have the labels S_j, the output v_j and the cost
+the labels) F is one quadratic or line for the squared and the absolute loss; for others, F is
+computed on a fine grid. Let bin j have the labels S_j, the output v_j and the cost
 c_j = Σ_y p_y·(1 + E·1[y ∈ S_j])·g(v_j, y). Complementary slackness says of y in bin j
 
     p_y·g(v_j, y) ≤ α_y ≤ min over i ≠ j of p_y·g(v_i, y)  and  Σ over S_j of α_y = (c_j − λ)/E.
@@ -39,7 +40,10 @@ from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 from scipy import sparse
 
-from labeldp_compile.solve.losses import LOSSES, BinCosts, Floats, Ints, bin_costs
+from labeldp_compile.solve.bin_costs import BinCosts, Floats, Ints
+from labeldp_compile.solve.convex_costs import ConvexCosts
+from labeldp_compile.solve.loss_record import LossRecord
+from labeldp_compile.solve.losses import LOSSES, bin_costs
 from labeldp_compile.solve.optimal_unbiased.dual import price
 
 Weight = Callable[[Ints, Ints], Floats]
@@ -266,8 +270,9 @@ def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: Loss) 
     """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
 
     The result is exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε
-    are also safe. Among equally good bins it uses few. A label of prior 0 between two bins joins
-    the one whose output has the lower loss for it.
+    are also safe. Of a loss without a closed form, bins are chosen for outputs on a fine grid; then
+    outputs and bins are improved in turns. Among equally good bins it uses few. A label of prior 0
+    between two bins joins the one whose output has the lower loss for it.
 
     Args:
         labels: [k] strictly increasing, within ±1e150; not negative if the loss needs that.
@@ -292,8 +297,11 @@ def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: Loss) 
     y, p = labels[support], prior[support]
     costs = bin_costs(loss, y, p / p.sum(), epsilon)
     cuts, values = _increasing(costs, _Search(costs, epsilon).run())
+    if isinstance(costs, ConvexCosts):
+        cuts, values, total = costs.settled(cuts)
+    else:
+        total = _ratio(costs, float(np.exp(-epsilon)), cuts) * costs.unit + costs.shift
     values = np.clip(values, y[0], y[-1])
-    total = _ratio(costs, float(np.exp(-epsilon)), cuts) * costs.unit + costs.shift
     bins = _bins_of_all(labels, support, cuts, values, loss)
     return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total)
 
@@ -412,7 +420,11 @@ _HIGHEST = 200.0  # ε; beyond, e^ε is out of range, and a bound of 0 as good a
 _PROJECTIONS = 8  # of each point
 _MINIMA = 64  # of F that one projection deals with
 _ROW_ENTRIES = 10**6  # of the system of a projection, at most
+_COARSE_LABELS = 5_000
+_SHRINKS = 40
 _ROUNDS = 12  # of cuts, at most
+_FINER = 65  # steps around a minimum on that grid
+_PLACES, _PARTS = 4_000, 200  # of the grid on which F is computed; between neighbouring labels
 _GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9  # asked of the linear programs
 
 
@@ -426,11 +438,12 @@ def dual_of_rr_on_bins(
 
     Args:
         labels: [k] increasing. prior: [k] finite, not negative, not all 0; normalized here.
-        epsilon: ε ≥ 0 of the randomizer. loss: "squared" ½(v − y)² or "absolute" |v − y|.
+        epsilon: ε ≥ 0 of the randomizer. loss: one with costs of bins.
         solution: the answer of `solve_rr_on_bins` to the same problem.
 
     Returns:
-        α [k] in units of the loss, 0 where the prior is, with F ≥ 0 up to rounding. Σα bounds the
+        α [k] in units of the loss, 0 where the prior is, with F ≥ 0 up to rounding, or of a loss
+        without a closed form on a fine grid. Σα bounds the
         loss of every ε-DP randomizer from below, even if ``solution`` is not the best.
     """
     labels, prior = np.asarray(labels, np.float64), np.asarray(prior, np.float64)
@@ -438,72 +451,98 @@ def dual_of_rr_on_bins(
     held = prior > prior.max() * np.finfo(np.float64).tiny
     bin_of = np.searchsorted(solution.starts, np.arange(labels.size), side="right") - 1
     kept, bins = np.unique(bin_of[held], return_inverse=True)
-    # Relative to a label, in units of a power of two near the spread, so that integers stay exact.
-    p = prior[held] / prior[held].sum()
-    middle = labels[held][p.argmax()]
-    y = labels[held] - middle
+    p, y = prior[held] / prior[held].sum(), labels[held]
     if y.size == 1 or epsilon > _HIGHEST:
         return alpha
-    unit = 2.0 ** np.ceil(np.log2(np.abs(y).max()))
+    record, middle, unit, power = LOSSES[loss], 0.0, 1.0, 1
+    if record.slopes is not None or record.degree == 2:
+        # Relative to a label, in units of a power of two near the spread, so that integers stay
+        # exact. Other losses are not the same at all places, or in all units.
+        middle, power = y[p.argmax()], record.degree or 1
+        unit = 2.0 ** np.ceil(np.log2(np.abs(y - middle).max()))
     values = (solution.values[kept] - middle) / unit
-    search = _DualSearch(y / unit, p, epsilon, loss, values, bins)
-    alpha[held] = search.run() * (unit**2 if LOSSES[loss].degree == 2 else unit)
+    search = _DualSearch((y - middle) / unit, p, epsilon, record, values, bins)
+    alpha[held] = search.run() * unit**power
+    if record.divergence is not None:  # what no output can avoid
+        alpha[held] += p * record.of(y, y)
     return alpha
 
 
 def piece_minima(
-    loss: Loss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
+    loss: LossRecord, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
 ) -> tuple[Floats, Floats]:
     """The minimum of F·e^-ε on every piece, and the output where it is taken.
 
     Args:
-        loss: "squared" or "absolute".
+        loss: squared, or one with slopes.
         labels: [k] increasing. prior: [k] positive. epsilon: > 0. alpha: [k] multipliers.
 
     Returns:
         Two arrays [pieces], outputs not decreasing.
     """
     low = float(np.exp(-epsilon))
-    if LOSSES[loss].degree == 2:
+    if loss.slopes is None:
         found = price(labels, prior, low, alpha, np.zeros_like(alpha))
         return found.minima, found.places
+    under, over = loss.slopes
     radius = np.maximum(alpha, 0.0) / prior
-    places = np.concatenate([labels, labels - radius, labels + radius])
+    places = np.concatenate([labels, labels - radius / under, labels + radius / over])
     # With b = e^-ε, F·b = Σ b·h + (1 − b)·Σ min(h, 0). Here min(h, 0) is zero up to the lower root,
     # turns at the label and is zero again from the upper root on. Without roots the bends cancel.
     p = prior.astype(np.longdouble)
-    bends = np.concatenate([2.0 * p, -(1.0 - low) * p, -(1.0 - low) * p])
+    turn = (1.0 - low) * p
+    bends = np.concatenate([(under + over) * p, -under * turn, -over * turn])
     order = np.argsort(places, kind="stable")
     places, bends = places[order], bends[order]
-    slopes = -low * p.sum() + np.cumsum(bends)
-    first = low * (p @ np.abs(places[0] - labels.astype(np.longdouble)) - alpha.sum())
+    slopes = -low * under * p.sum() + np.cumsum(bends)
+    # The first place is at most the lowest label.
+    first = low * (under * (p @ (labels.astype(np.longdouble) - places[0])) - alpha.sum())
     rises = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(slopes[:-1] * np.diff(places))])
     return (first + rises).astype(np.float64), places
 
 
 def local_minima(minima: Floats, places: Floats, below: float) -> Floats:
     """Outputs where F has a local minimum under ``below``, given the minima of its pieces."""
-    f = np.concatenate([[np.inf], minima, [np.inf]])
-    least = (f[1:-1] <= f[:-2]) & (f[1:-1] <= f[2:]) & (minima < below)
-    return np.unique(places[least])
+    return np.unique(places[local_places(minima, below)])
+
+
+def local_places(values: Floats, below: float) -> Ints:
+    """Where values have a local minimum under ``below``."""
+    f = np.concatenate([[np.inf], values, [np.inf]])
+    return np.flatnonzero((f[1:-1] <= f[:-2]) & (f[1:-1] <= f[2:]) & (values < below))
+
+
+def _places(y: Floats) -> Floats:
+    """The labels [k] and points between them, where F is computed if it has no closed form."""
+    parts = min(max(_PLACES // y.size, 2), _PARTS)
+    inner = y[:-1, None] + np.diff(y)[:, None] * (np.arange(parts) / parts)
+    return np.append(inner.ravel(), y[-1])
 
 
 class _DualSearch:
     """The best multipliers so far, for labels of positive prior."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, bins: Ints
+        self, y: Floats, p: Floats, epsilon: float, loss: LossRecord, values: Floats, bins: Ints
     ) -> None:
         self._y, self._p, self._epsilon, self._loss = y, p, epsilon, loss
+        self._grid: tuple[Floats, Floats] | None = None
+        if loss.slopes is None and loss.degree != 2:
+            places = self._finite(_places(y))
+            self._grid = places, p * loss.apart(places[:, None], y)
         self._values, self._bins = values, bins
         self._e = float(np.expm1(epsilon))
-        own = p * LOSSES[loss].of(values[bins], y)
-        every = np.array([p @ LOSSES[loss].of(v, y) for v in values])
+        own = p * loss.apart(values[bins], y)
+        every = np.array([p @ loss.apart(v, y) for v in values])
         self._own, d = own, values.size
         costs = every + self._e * np.bincount(bins, own, d)
         self._lambda = float(costs.sum() / (d + self._e))
         self._costs = costs
         self._best, self._bound = np.zeros_like(y), 0.0  # F is never negative at α = 0
+
+    def _finite(self, outputs: Floats) -> Floats:
+        """Those at which every loss is finite."""
+        return outputs[np.isfinite(self._loss.apart(outputs[:, None], self._y)).all(axis=1)]
 
     def run(self) -> Floats:
         """Multipliers [k] with F ≥ 0 up to rounding."""
@@ -518,7 +557,27 @@ class _DualSearch:
                 return self._best
         if self._y.size <= _MOST_LABELS:
             self._refine(alpha)
+        elif self._y.size <= _COARSE_LABELS and self._loss.degree is None:
+            alpha = self._coarse()
+            if not self._try(alpha):
+                self._project(alpha)
         return self._best
+
+    def _coarse(self) -> Floats:
+        """Multipliers [k] between those of a problem with fewer labels.
+
+        Neighbouring labels of a bin are one label there, at their mean.
+        """
+        parts = -(-self._y.size // (_MOST_LABELS // 2))
+        new = np.diff(self._bins, prepend=-1) > 0
+        start = np.flatnonzero(new)[self._bins]
+        new |= (np.arange(self._y.size) - start) % parts == 0
+        first = np.flatnonzero(new)
+        p: Floats = np.add.reduceat(self._p, first)
+        y: Floats = np.add.reduceat(self._p * self._y, first) / p
+        fewer = _DualSearch(y, p, self._epsilon, self._loss, self._values, self._bins[new])
+        height = fewer.run() / p
+        return np.clip(self._p * np.interp(self._y, y, height), self._low, self._high)
 
     def _tight(self, gap: float = _TIGHT) -> bool:
         return self._bound >= self._lambda * (1.0 - gap)
@@ -528,11 +587,33 @@ class _DualSearch:
         minima, _ = self._minima(alpha)
         # Taking δ from every α adds δ·(k + E) at least to a negative F.
         short = max(0.0, -float(minima.min())) * np.exp(self._epsilon)
-        lowered = alpha - short / (alpha.size + self._e)
-        bound = float(lowered.sum())
-        if bound > self._bound:
-            self._best, self._bound = lowered, bound
+        self._keep(alpha - short / (alpha.size + self._e))
+        if not self._tight(_CLOSE):
+            self._keep(self._shrunk(alpha))
         return self._tight()
+
+    def _keep(self, alpha: Floats) -> None:
+        bound = float(alpha.sum())
+        if bound > self._bound:
+            self._best, self._bound = alpha, bound
+
+    def _shrunk(self, alpha: Floats) -> Floats:
+        """Smaller multipliers with F ≥ 0, by Newton's steps; 0 if that takes too many.
+
+        F·e^-ε falls by b·Σα + (1 − b)·Σα over the negative h, times the share by which α grows.
+        """
+        b = float(np.exp(-self._epsilon))
+        for _ in range(_SHRINKS):
+            minima, places = self._minima(alpha)
+            at = local_places(minima, -_TIGHT * b * self._lambda)
+            if at.size == 0:
+                return alpha
+            at = at[np.argsort(minima[at], kind="stable")[:_MINIMA]]
+            negative = self._p * self._loss.apart(places[at, None], self._y) < alpha
+            price = b * alpha.sum() + (1.0 - b) * (negative * alpha).sum(axis=1)
+            share = np.divide(-minima[at], price, out=np.ones(at.size), where=price > 0.0)
+            alpha = alpha * (1.0 - min(float(share.max()), 1.0))
+        return np.zeros_like(alpha)
 
     def _box(self) -> tuple[Floats, Floats, Floats]:
         """Ranges [k] of the multipliers and their sums [d] over bins, by complementary slackness.
@@ -540,8 +621,8 @@ class _DualSearch:
         Only the outputs next to a bin's own can bound its multipliers from above.
         """
         last = self._values.size - 1
-        left = LOSSES[self._loss].of(self._values[np.maximum(self._bins - 1, 0)], self._y)
-        right = LOSSES[self._loss].of(self._values[np.minimum(self._bins + 1, last)], self._y)
+        left = self._loss.apart(self._values[np.maximum(self._bins - 1, 0)], self._y)
+        right = self._loss.apart(self._values[np.minimum(self._bins + 1, last)], self._y)
         left[self._bins == 0] = np.inf
         right[self._bins == last] = np.inf
         high = np.maximum(self._p * np.minimum(left, right), self._own)
@@ -555,7 +636,7 @@ class _DualSearch:
         theta = np.divide(room, wide, out=np.zeros(d), where=wide > 0)
         theta = np.clip(theta, 0.0, 1.0)[self._bins]
         points = [self._low + theta * (self._high - self._low)]
-        if LOSSES[self._loss].degree == 2:
+        if self._loss.degree == 2:
             # Roots at a distance that θ decides: (r + θ·(R − r))² has the right sum.
             r, far = np.sqrt(self._low), np.sqrt(self._high)
             a = np.bincount(self._bins, (far - r) ** 2, d)
@@ -576,9 +657,9 @@ class _DualSearch:
         y, p = self._y, self._p
         member = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)
         rows, most, scale = np.zeros((0, y.size)), np.zeros(0), np.zeros(0)
-        outputs = np.union1d(y, 0.5 * (y[:-1] + y[1:]))
+        outputs = self._finite(np.union1d(y, 0.5 * (y[:-1] + y[1:])))
         for _ in range(_ROUNDS):
-            cost = p * LOSSES[self._loss].of(outputs[:, None], y)
+            cost = p * self._loss.apart(outputs[:, None], y)
             negative = (cost < alpha).astype(np.float64)
             # F ≥ t·scale·E as a bound on Σ α over the negative ones, where Σ α is λ.
             free = cost.sum(axis=1)
@@ -618,7 +699,26 @@ class _DualSearch:
         return np.asarray(solver.solve().x)[:k] * unit
 
     def _minima(self, alpha: Floats) -> tuple[Floats, Floats]:
-        return piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
+        if self._grid is None:
+            return piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
+        places, costs = self._grid
+        f = self._scaled(costs, alpha)
+        # The lowest places once more, with finer steps around them.
+        around = np.array([places[0], *places, places[-1]])
+        least = local_places(f, np.inf)
+        least = least[np.argsort(f[least], kind="stable")[:_MINIMA]]
+        parts = np.linspace(0.0, 1.0, _FINER)
+        near = around[least, None] * (1.0 - parts) + around[least + 2, None] * parts
+        more = np.setdiff1d(near, places)
+        value = self._scaled(self._p * self._loss.apart(more[:, None], self._y), alpha)
+        order = np.argsort(np.concatenate([places, more]), kind="stable")
+        return np.concatenate([f, value])[order], np.concatenate([places, more])[order]
+
+    def _scaled(self, costs: Floats, alpha: Floats) -> Floats:
+        """F·e^-ε [n] from the costs [n, k] of n outputs."""
+        h = costs - alpha
+        f = h.sum(axis=1) + self._e * np.minimum(h, 0.0).sum(axis=1)
+        return np.asarray(f * np.exp(-self._epsilon))
 
     def _project(self, alpha: Floats) -> bool:
         """Try nearby points where the minima of F are 0; whether the best is close to tight.
@@ -634,7 +734,7 @@ class _DualSearch:
             if self._tight(_CLOSE) or rows.size > _ROW_ENTRIES:
                 break
             outputs = local_minima(*self._minima(alpha), below)[:_MINIMA]
-            h = self._p * LOSSES[self._loss].of(outputs[:, None], self._y) - alpha
+            h = self._p * self._loss.apart(outputs[:, None], self._y) - alpha
             f = h.sum(axis=1) + self._e * np.minimum(h, 0.0).sum(axis=1)
             lacking = np.concatenate([np.zeros(rows.shape[0]), f / self._e])
             rows = np.concatenate([rows, (h < 0).astype(np.float64)])

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
-from labeldp_compile.solve.losses import LOSSES, Floats, Ints
+from labeldp_compile.solve.bin_costs import Floats, Ints
+from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 _MERGED = 8192  # of labels, at most, while radii are looked for

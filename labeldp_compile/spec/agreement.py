@@ -105,7 +105,7 @@ def spec_disagreements(
         claimed["privacy.split.prior"] = labels * Fraction(exact.epsilon_prior)
         claimed["privacy.split.label"] = labels * Fraction(exact.epsilon_label)
     privacy = {"unit": "label", **_mapping(_get(stated, "privacy"))}
-    found += _differing({**stated, "privacy": privacy}, claimed)
+    found += _differing(_with_loss({**stated, "privacy": privacy}), claimed)
     goal = _get(stated, "goal") or "training"
     found += _differing({"goal": goal}, {"goal": certificate.goal or goal})
     if prior.kind != "private" and exact.epsilon_prior != "0":
@@ -115,6 +115,18 @@ def spec_disagreements(
         found += _outputs(_get(stated, "mechanism.outputs"), certificate, integers)
     groups = _get(stated, "groups")
     return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
+
+
+def _with_loss(stated: dict[str, Any]) -> dict[str, Any]:
+    """The same, with the name of a loss that is a mapping."""
+    if not isinstance(loss := stated.get("loss"), dict):
+        return stated
+    from labeldp_compile.spec.loss import loss_of_mapping  # noqa: PLC0415  # pydantic
+
+    try:
+        return {**stated, "loss": loss_of_mapping(loss, read_decimal)}
+    except ValueError:
+        return stated
 
 
 def _unit(certificate: Certificate) -> dict[str, Any]:
@@ -169,7 +181,7 @@ def _label(in_spec: Any, certificate: Certificate) -> list[str]:
         wanted: dict[str, Any] = {"column": column.name, "loss": column.loss}
         if column.weight is not None:
             wanted["weight"] = Fraction(column.weight)
-        stated = {"weight": "1", **own} if isinstance(own, dict) else own
+        stated = _with_loss({"weight": "1", **own}) if isinstance(own, dict) else own
         found += _column(stated, f"label.columns.{i}", wanted, part)
     return found
 

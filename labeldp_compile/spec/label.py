@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from labeldp_verify.analysis import LOSSES, ColumnLoss, LossOfColumn
+from labeldp_verify.analysis import LOSSES, ColumnLoss
 from labeldp_verify.forms import (
     MAX_COMBINATIONS,
     MAX_GRID_POINTS,
@@ -32,6 +32,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, PrivateAttr, StrictInt, StrictStr, Tag, model_validator
 
+from labeldp_compile.spec.loss import StatedLoss
 from labeldp_compile.tabular.formats import key_of
 from labeldp_compile.yaml_model import Category, Number, Strict, TextData
 
@@ -390,7 +391,7 @@ class LabelSpec(_Named):
 class JointColumnSpec(LabelSpec):
     """One column of a joint label. With loss: sum it has its own loss and weight."""
 
-    loss: LossOfColumn | None = Field(None, description="the loss of this column, for loss: sum")
+    loss: StatedLoss | None = Field(None, description="the loss of this column, for loss: sum")
     weight: Annotated[Number, Field(gt=0)] | None = Field(
         None, description="the weight of this column's loss in the sum; public (default: 1)"
     )
@@ -402,6 +403,8 @@ class JointColumnSpec(LabelSpec):
             raise ValueError(
                 "a column of a joint label is always rounded to the nearest point: remove rounding"
             )
+        if self.loss is not None and not LOSSES[self.loss].of_columns:
+            raise ValueError(f"the {self.loss} loss is not for a column of a joint label")
         equality = self.loss is None or LOSSES[self.loss].equality
         if isinstance(self.domain, CategoricalDomainSpec) and not equality:
             raise ValueError(f"the {self.loss} loss needs numbers: for categories use zero_one")

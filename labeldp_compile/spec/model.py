@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from labeldp_verify.analysis import ColumnLoss, Loss
+from labeldp_verify.analysis import ColumnLoss
 from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, CategoricalDomain, Domain, GroupColumn
 from pydantic import (
     BeforeValidator,
@@ -18,8 +18,10 @@ from pydantic import (
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.solve.loss_families import FAMILY_RECORDS
 from labeldp_compile.solve.losses import LOSSES, OF_ONE_COLUMN
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
+from labeldp_compile.spec.loss import StatedLoss
 from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.yaml_model import Category, Number, Strict, TextData
 
@@ -349,7 +351,10 @@ else:
     Named = Union[all_mechanisms()]  # noqa: UP007  # of as many as the registry holds
 
 
-*_FORMULAS, _LAST = (LOSSES[name].formula for name in OF_ONE_COLUMN)
+*_FORMULAS, _LAST = (
+    *(LOSSES[name].formula for name in OF_ONE_COLUMN),
+    *(record.formula for record in FAMILY_RECORDS.values()),
+)
 
 
 class Spec(Strict):
@@ -363,7 +368,7 @@ class Spec(Strict):
         "outputs are right on average; labels: each output is as close as possible to its label",
     )
     label: AnyLabelSpec
-    loss: Loss = Field(
+    loss: StatedLoss = Field(
         description=f"what an error costs: {', '.join(_FORMULAS)}, or {_LAST}; sum adds the "
         "losses of the columns of a joint label"
     )

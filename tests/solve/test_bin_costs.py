@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from labeldp_compile.solve.losses import bin_costs, poisson_divergence
+from labeldp_compile.solve.bin_costs import poisson_divergence
+from labeldp_compile.solve.losses import bin_costs
 from tests.solve.bins_reference import LOSSES
 
 

@@ -12,6 +12,7 @@ from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.forms.exact_numbers import exp_bounds
 
 from labeldp_compile.solve import rr_on_bins
+from labeldp_compile.solve.losses import LOSSES as RECORDS
 from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins, piece_minima, solve_rr_on_bins
 
 LOSSES = ("squared", "absolute")
@@ -129,7 +130,7 @@ def test_pricing_is_the_minimum(loss, seed, k):
     generator = np.random.default_rng(seed)
     labels, prior = np.cumsum(generator.uniform(0.1, 2, k)), generator.dirichlet(np.ones(k))
     alpha = generator.normal(0.3, 1, k) * prior
-    minima, places = piece_minima(loss, labels, prior, 1.5, alpha)
+    minima, places = piece_minima(RECORDS[loss], labels, prior, 1.5, alpha)
 
     def f(v):
         distance = np.abs(v[:, None] - labels)

@@ -61,7 +61,7 @@ CHANGES = {
     "squared categories": (("loss: zero_one", "loss: squared"), "for categories use zero_one"),
     "a column twice": (("column: value", "column: sold"), "a column is listed twice"),
     "a weight of nothing": (("weight: 2.5", "weight: 0"), "greater than 0"),
-    "a poisson column": (("loss: absolute", "loss: poisson"), "'poisson' is unknown"),
+    "a poisson column": (("loss: absolute", "loss: poisson"), "poisson loss is not for a column"),
     "a misspelt key": (("weight: 2.5", "wieght: 2.5"), "did you mean 'weight'?"),
     "no default": (("out_of_domain: {default: -3}", ""), "categories cannot be clamped"),
     "too many": (("max: 2}", "max: 399998}"), "the columns combine to 2,400,000 labels"),

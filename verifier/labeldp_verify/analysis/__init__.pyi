@@ -9,12 +9,14 @@ from labeldp_verify.analysis.composition import Part as Part
 from labeldp_verify.analysis.composition import common_step as common_step
 from labeldp_verify.analysis.composition import compose_parts as compose_parts
 from labeldp_verify.analysis.composition import masses_of as masses_of
+from labeldp_verify.analysis.exact_loss import LossFamily as LossFamily
+from labeldp_verify.analysis.exact_loss import parsed as parsed
 from labeldp_verify.analysis.grid_labels import rounds_to_nearest as rounds_to_nearest
 from labeldp_verify.analysis.grid_labels import row_means as row_means
 from labeldp_verify.analysis.grid_labels import strays as strays
+from labeldp_verify.analysis.loss_families import FAMILIES as FAMILIES
 from labeldp_verify.analysis.losses import LOSSES as LOSSES
 from labeldp_verify.analysis.losses import Loss as Loss
-from labeldp_verify.analysis.losses import LossOfColumn as LossOfColumn
 from labeldp_verify.analysis.losses import dual_is_feasible as dual_is_feasible
 from labeldp_verify.analysis.losses import expected_loss as expected_loss
 from labeldp_verify.analysis.losses import radius_bound as radius_bound

@@ -1,61 +1,35 @@
 """The losses: one record each, with its exact expectation and the lower bounds that can be proved.
 
-A loss is a record in ``LOSSES``, which all other code asks.
+A loss is a record in ``LOSSES``, which all other code asks. Those with parameters are in
+``loss_families``.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from labeldp_verify.analysis.analysis import Analysis, Labels, Losses, Rows
+from labeldp_verify.analysis.convex_bound import convex_holds, poisson_tangents
+from labeldp_verify.analysis.exact_loss import ExactLoss, parsed
 from labeldp_verify.analysis.grid_labels import Strays, stray_columns
+from labeldp_verify.analysis.loss_families import FAMILIES
 from labeldp_verify.analysis.lower_bound import (
     Duals,
-    absolute_holds,
     absolute_radii,
     require_weights,
+    sided_holds,
     squared_holds,
     squared_radii,
     zero_one_holds,
 )
 from labeldp_verify.forms import sets_of
-from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, whole
+from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 _AT_ONCE = 1 << 16  # rows whose losses are held at one time
-
-
-@dataclass(frozen=True)
-class ExactLoss:
-    """Everything that the verifier knows of a loss ℓ(ŷ, y).
-
-    Attributes:
-        name: as in a spec.
-        expected: bounds [n] of E[ℓ(ŷ, labels[j])] in the row rows[j], from what ``Analysis``
-            answers. Raises ValueError where the loss is infinite, or not defined.
-        seconds: of the expectation for one label, on one core.
-        dual: whether dual values prove a lower bound; None if they cannot.
-        dual_seconds: of the lower bound for one label.
-        radii: Σ w·g(r) if radii prove a lower bound (see ``lower_bound``); None if they cannot.
-        equality: whether it only asks if ŷ = y, so that labels need not be numbers.
-        rational: whether the two bounds are the same.
-        has_slopes: whether dual values may have slopes.
-        of_columns: whether a column of a joint label may have it.
-    """
-
-    name: str
-    expected: Callable[[Analysis[Any], Rows, Any], Losses]
-    seconds: float = 200e-6
-    dual: Callable[[Duals], bool] | None = None
-    dual_seconds: float = 0.0
-    radii: Callable[[Whole, Whole, Whole, int, Fraction], Fraction | None] | None = None
-    equality: bool = False
-    rational: bool = True
-    has_slopes: bool = False
-    of_columns: bool = True
 
 
 def _squared(analysis: Analysis[Any], rows: Rows, labels: ExactNumbers) -> Losses:
@@ -102,18 +76,51 @@ def _sum(analysis: Analysis[Any], rows: Rows, labels: ExactNumbers) -> Losses:
 
 _RECORDS = (
     ExactLoss("squared", _squared, 120e-6, squared_holds, 60e-6, squared_radii, has_slopes=True),
-    ExactLoss("absolute", _absolute, 140e-6, absolute_holds, 20e-6, absolute_radii),
-    ExactLoss("poisson", _poisson, rational=False, of_columns=False),
+    ExactLoss("absolute", _absolute, 140e-6, sided_holds, 20e-6, absolute_radii),
+    ExactLoss(
+        "poisson",
+        _poisson,
+        dual=partial(convex_holds, tangents=poisson_tangents),
+        rational=False,
+        of_columns=False,
+        is_signed=True,
+    ),
     ExactLoss("zero_one", _zero_one, 60e-6, zero_one_holds, 10e-6, equality=True),
     ExactLoss("sum", _sum, of_columns=False),  # of columns: their losses, each times its weight
 )
-LOSSES = {loss.name: loss for loss in _RECORDS}
-if TYPE_CHECKING:
-    Loss = str
-    LossOfColumn = str
-else:
-    Loss = Literal[tuple(LOSSES)]
-    LossOfColumn = Literal[tuple(name for name, loss in LOSSES.items() if loss.of_columns)]
+Loss = str
+"""The name of a loss: one without parameters, or as in ``quantile(9/10)``."""
+
+
+class _Losses(Mapping[Loss, ExactLoss]):
+    """The records by name; iteration gives the names without parameters."""
+
+    def __init__(self, records: Sequence[ExactLoss]) -> None:
+        self._records = {loss.name: loss for loss in records}
+
+    def __getitem__(self, name: Loss) -> ExactLoss:
+        """The record of a name, which a loss has only one of. Raises KeyError."""
+        if name in self._records:
+            return self._records[name]
+        family, values = parsed(name) or ("", [])
+        found: ExactLoss | str = ""
+        if family in FAMILIES and len(values) == len(FAMILIES[family].parameters):
+            try:
+                found = FAMILIES[family].make(name, *values)
+            except ValueError:
+                raise KeyError(name) from None
+        if isinstance(found, str):
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[Loss]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+
+LOSSES = _Losses(_RECORDS)
 
 
 # ---- What every loss has in common.

@@ -234,6 +234,9 @@ def _log2_ceil(span: Fraction) -> int:
 # y)·h_y(v) ≥ m(v)·F(v) ≥ 0; summed over v, Σ_v Σ_y M(v | y)·p_y·|v − y| ≥ Σ_y α_y, as Σ_v M(v | y)
 # = 1.
 #
+# The same holds with two slopes, u·(y − v) below the label and o·(v − y) above it: at quantile q
+# u is q and o is 1 − q.
+#
 # F is piecewise linear and does not fall towards either infinity. Its slope rises only at labels:
 # where some h_y changes its sign, min(h_y, 0) bends downwards. So its least value is at a label,
 # and only labels must be checked. e^ε is replaced by a rational above it, which only makes F
@@ -245,41 +248,57 @@ def _log2_ceil(span: Fraction) -> int:
 
 
 _INT64_BITS = 62
+_UNIT = Fraction(1)
 
 
-def absolute_holds(duals: Duals) -> bool:
-    """Whether F ≥ 0 everywhere, decided exactly; there are no slopes."""
+def sided_holds(duals: Duals, under: Fraction = _UNIT, over: Fraction = _UNIT) -> bool:
+    """Whether F ≥ 0 everywhere, decided exactly; there are no slopes.
+
+    ℓ is ``under`` for each unit that v is below the label, and ``over`` for each unit above it.
+    """
     labels, weights, level, _, growth = duals
-    unit = lcm(labels.unit, level.unit)
-    heights = level.over(unit) * sum(weights)  # times that sum all are integers
-    return _lines_hold(labels.over(unit), whole(weights), heights, growth)
+    unit, scale = lcm(labels.unit, level.unit), lcm(under.denominator, over.denominator)
+    sides = int(under * scale), int(over * scale)
+    heights = level.over(unit) * (sum(weights) * scale)  # times these all are integers
+    return _lines_hold(labels.over(unit), whole(weights), heights, growth, sides)
 
 
-def _lines_hold(y: Whole, w: Whole, a: Whole, growth: Fraction) -> bool:
-    """Whether F ≥ 0 on the whole real line for h_j = w_j·|v − y_j| − a_j, in O(k log k).
+def _lines_hold(
+    y: Whole, w: Whole, a: Whole, growth: Fraction, sides: tuple[int, int] = (1, 1)
+) -> bool:
+    """Whether F ≥ 0 on the whole real line, in O(k log k).
 
-    ``y`` [k] increasing, ``w`` [k] ≥ 0 and not all 0, ``growth`` is e^ε − 1 or more.
+    h_j is w_j·u·(y_j − v) − a_j below its label, and w_j·o·(v − y_j) − a_j above it, for ``sides``
+    u and o > 0. ``y`` [k] increasing, ``w`` [k] ≥ 0 and not all 0, ``growth`` is e^ε − 1 or more.
     """
     # Σ min(h_j, 0): on each side of its label h_j is a line, negative up to some label; constants
     # and slopes add up over ranges of labels, which begin and end at those noted here.
+    under, over = sides
     low = np.flatnonzero(a > 0)
     at, weight, height = y[low], w[low], a[low]
-    reach = np.where(weight == 0, y[-1] - y[0], height // np.maximum(weight, 1))
-    first = np.searchsorted(short(y), short(at - reach))
-    behind = np.searchsorted(short(y), short(at + reach), side="right")
-    weight, moment, height = map(short, (weight, weight * at, height))
-    kind = np.result_type(weight, moment, height)
+    left, right = (
+        np.where(weight == 0, y[-1] - y[0], height // np.maximum(weight * side, 1))
+        for side in sides
+    )
+    first = np.searchsorted(short(y), short(at - left))
+    behind = np.searchsorted(short(y), short(at + right), side="right")
+    both = (under + over) * weight
+    both, moment, height = map(short, (both, both * at, height))
+    kind = np.result_type(both, moment, height)
     level, slope = np.zeros((2, len(y) + 1), dtype=kind)
+    falls, rises = ((weight * side).astype(kind) for side in sides)
+    before, after = ((weight * side * at).astype(kind) for side in sides)
     for places, constant, rise in (
-        (first, moment - height, -weight),
-        (low, -2 * moment, 2 * weight),
-        (behind, moment + height, -weight),
+        (first, before - height, -falls),
+        (low, -moment, both),
+        (behind, after + height, -rises),
     ):
         np.add.at(level, places, constant)
         np.add.at(slope, places, rise)
     inner = np.cumsum(level)[:-1] + np.cumsum(slope)[:-1] * y
     mass, moments = (np.cumsum(short(term)).astype(object) for term in (w, w * y))
-    outer = (2 * mass - mass[-1]) * y - 2 * moments + (moments[-1] - a.sum())
+    outer = ((under + over) * mass - under * mass[-1]) * y - (under + over) * moments
+    outer = outer + (under * moments[-1] - a.sum())
     return bool(np.all(growth.denominator * outer + growth.numerator * inner >= 0))
 
 

@@ -179,11 +179,17 @@ def equally_likely(randomizer: Randomizer) -> int:
 
 def row(randomizer: Randomizer, label: int) -> list[int]:
     """[m] exact counts of each output for the label of this index; they sum to the denominator."""
+    return next(exact_rows(randomizer, [label]))
+
+
+def exact_rows(randomizer: Randomizer, labels: Iterable[int]) -> Iterator[list[int]]:
+    """The exact counts [m] of ``row`` for these labels, one label at a time."""
     if isinstance(randomizer, AdditiveRandomizer):
-        return _additive_row(randomizer, label)
+        return (_additive_row(randomizer, label) for label in labels)
     if isinstance(randomizer, TableRandomizer):
-        return list(randomizer.counts[label])
-    return [int(count) for count in _WindowRows(randomizer).counts(label)]
+        return (list(randomizer.counts[label]) for label in labels)
+    windows = _WindowRows(randomizer)
+    return (windows.counts(label).tolist() for label in labels)
 
 
 def matrix(randomizer: Randomizer, labels: Sequence[int]) -> Floats:

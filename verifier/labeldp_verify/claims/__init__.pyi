@@ -21,6 +21,7 @@ from labeldp_verify.claims.records import RadiusOptimality as RadiusOptimality
 from labeldp_verify.claims.records import Witness as Witness
 from labeldp_verify.claims.tables import decimals as decimals
 from labeldp_verify.claims.utility import OVER as OVER
+from labeldp_verify.claims.utility import how_near as how_near
 from labeldp_verify.claims.utility import near_least as near_least
 from labeldp_verify.claims.utility import use_of as use_of
 from labeldp_verify.claims.whole_file import TableStatement as TableStatement

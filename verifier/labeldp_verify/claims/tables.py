@@ -19,7 +19,7 @@ from labeldp_verify.claims.utility import (
     agree_on,
     bound_facts,
     check_optimality,
-    near_least,
+    how_near,
     penalised,
     ratio_facts,
     together,
@@ -173,11 +173,11 @@ class Tables:
                 return "no bound on the loss is proved"
             return f"{len(proved):,} of {len(stated):,} tables have a proved bound on the loss"
         all_of_them = "of all tables together, " if self._by_group else ""
-        near = near_least(facts["utility.certified_gap"], OVER[proved[0].over])
+        near = how_near(self.certificate.utility, OVER[proved[0].over])
         return f"{all_of_them}the loss is {near}"
 
     def _check_bound(self, table: int) -> None:
-        check_optimality(self._stated[table], self.integers.label, self.uses[table].biases)
+        check_optimality(self._stated[table], self.integers.label, self.uses[table])
 
     @property
     def _bits(self) -> str:

@@ -22,7 +22,13 @@ from labeldp_verify.analysis.lower_bound import (
     radii_of,
     unbiased_tolerance,
 )
-from labeldp_verify.claims.records import Certificate, Optimality, RadiusOptimality, Witness
+from labeldp_verify.claims.records import (
+    Certificate,
+    Optimality,
+    RadiusOptimality,
+    UtilityClaims,
+    Witness,
+)
 from labeldp_verify.cost import charge_duals, charge_radii
 from labeldp_verify.errors import CheckFailedError, agree, demand
 from labeldp_verify.forms import Domain, Randomizer, are_numbers
@@ -143,10 +149,10 @@ def use_facts(use: Use, loss: Loss) -> Facts:
 def bound_facts(bound: Fraction | None, objective: Fraction) -> Facts:
     """The fields of a lower bound on the objective; all None if there is none.
 
-    The gap is relative to the bound, and None where that is 0 and the objective is not.
+    The gap is relative to the bound, and None where that is not above 0 and the objective is not 0.
     """
     gap = None if objective else 0.0
-    if bound:
+    if bound and bound > 0:
         gap = float(max(objective / bound - 1, Fraction(0)))
     return {
         "exact.loss_lower_bound": None if bound is None else str(bound),
@@ -181,11 +187,22 @@ def near_least(gap: float | None, over: str = "") -> str:
     return f"{factor}the least possible {over}".rstrip()
 
 
-def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> None:
+def how_near(utility: UtilityClaims, over: str = "") -> str:
+    """How near to the least possible a stated loss is, if a bound is stated."""
+    bound = utility.loss_lower_bound
+    if bound is None or bound >= 0:
+        return near_least(utility.certified_gap, over)
+    loss = Fraction(math.nextafter(utility.noisy_label_loss, math.inf))
+    above = loss - Fraction(math.nextafter(bound, -math.inf))
+    return f"at most {at_most(above, 2)} above the least possible {over}".rstrip()
+
+
+def check_optimality(certificate: Certificate, domain: Domain, use: Use) -> None:
     """Prove the bound that the certificate of one table claims, if it claims one.
 
-    ``biases`` [k] are the randomizer's own; None of no numbers. Raises CheckFailedError.
+    ``use`` is the randomizer's own. Raises CheckFailedError.
     """
+    biases = use.biases
     stated = certificate.optimality
     if stated is None:
         agree_on(certificate, bound_facts(None, Fraction(0)))
@@ -208,14 +225,12 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
         bound, hair = _bound_of_radii(stated, labels, weights, upper, loss), Fraction(0)
     else:
         bound, hair = _bound_of_duals(stated, labels, weights, upper, loss, rule, biases)
-    demand(bound >= 0, "the bound is negative, which no loss can be")
-    objective = rational(certificate.exact.noisy_label_loss or "")
-    if rule.kind == "penalty":
-        square = Fraction(0) if biases is None else biases.mean_square(weights)
-        objective = penalised(stated, objective, square)
+    signed = LOSSES[loss].is_signed
+    demand(bound >= 0 or signed, "the bound is negative, which this loss cannot be")
+    objective, most = (penalised(stated, loss, use.mean_square) for loss in use.loss)
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
     demand(
-        bound <= objective + hair,
+        bound <= most + hair,
         "the loss is below the bound, so the randomizer is not in the class of the bound",
     )
     agree_on(certificate, bound_facts(bound, objective))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from labeldp_verify.analysis import Loss, analyse, exp_lower
+from labeldp_verify.analysis import LOSSES, Loss, analyse, exp_lower
 from labeldp_verify.claims.claim import Claim, Evidence, all_claims
 from labeldp_verify.claims.records import (
     ADJACENCY,
@@ -118,6 +118,9 @@ def parse_certificate(value: Any) -> Certificate:
         if witness is not None or not listed:
             raise ShapeError("certificate.groups.tables" if witness is None else "optimality")
         tables = read_field(list[TableClaims], listed, "certificate.groups.tables")
+    losses = {whole.utility.loss, *(table.utility.loss for table in tables)}
+    if not all(loss in LOSSES for loss in losses):
+        raise ShapeError("certificate.utility.loss")
     return Certificate(**vars(whole), tables=tables, parts=parts)
 
 

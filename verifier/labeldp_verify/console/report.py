@@ -17,7 +17,7 @@ from labeldp_verify.claims import (
     rational,
 )
 from labeldp_verify.claims.records import FieldLists
-from labeldp_verify.claims.utility import OVER, near_least
+from labeldp_verify.claims.utility import OVER, how_near
 from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.errors import Check
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, RealDomain
@@ -165,7 +165,7 @@ def _loss(certificate: Certificate) -> str:
     text = f"{use.noisy_label_loss:.6g} ({use.loss}) under the stated prior"
     witnesses = [t.optimality for t in certificate.tables if t.optimality is not None]
     if use.loss_lower_bound is not None and witnesses:
-        text += f", {near_least(use.certified_gap, OVER[witnesses[0].over])}"
+        text += f", {how_near(use, OVER[witnesses[0].over])}"
     return f"{text} (proved)"
 
 

@@ -286,6 +286,8 @@ def main():
     parser.add_argument("--temperature", type=float, default=1.0, help="of LP-MST")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     options = parser.parse_args()
+    if options.data is None:
+        parser.exit(message="benchmarks/published.py: LABELDP_DATA names no folder\n")
     for name in options.studies or STUDIES:
         STUDIES[name](options)
 

@@ -82,3 +82,14 @@ def test_the_certificate_proves_that_no_randomizer_changes_fewer_labels():
     assert 1 - utility["noisy_label_loss"] == pytest.approx(
         max(e / (e + k - 1) * s / 72 for k, s in enumerate(np.cumsum([50, 9, 9, 3, 1]), 1))
     )
+
+
+def test_a_cost_of_one_label_fewer_keeps_too_few_labels():
+    """What docs/mechanisms.md says of the published code, on 300 priors of ten labels at ε = 1."""
+    priors = np.round(np.random.default_rng(0).dirichlet(np.ones(10), 300) * 1e6).astype(int)
+    right = np.array([best_k(prior.tolist(), Fraction(1)) for prior in priors])
+    costs, ranked = exp(1) + np.arange(10), np.cumsum(-np.sort(-priors, axis=1), axis=1)
+    wrong = 1 + np.argmax(ranked / (costs - 1), axis=1)
+    assert (wrong <= right).all() and (wrong < right).sum() == 196
+    kept = (np.choose(k - 1, (ranked / costs).T) for k in (wrong, right))
+    assert round(1 - min(next(kept) / next(kept)), 3) == 0.18

@@ -1,23 +1,23 @@
-"""ALIBI: the posterior against Bayes' rule in slow motion, and whole runs."""
+"""ALIBI: the posterior against Bayes' rule, and how far a step goes."""
+
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from labeldp_trainer.methods.published.label_noise import noisy_label_loss, posterior
-from labeldp_trainer.randomize import STEPS
+import pytest
+from labeldp_trainer.methods.published.label_noise import information, noisy_label_loss, posterior
+from labeldp_trainer.randomize import STEPS, NoisyOneHot
+
+from trainer.tests.label_method_helpers import CONFIG, problem, run
 
 EPSILON = 1.7
 
 
 def slow_posterior(noisy, prior):
     """Pr[c | noisy] for noisy entries in units, with the Laplace density of scale 2/ε."""
-    joint = []
-    for c, p in enumerate(prior):
-        likelihood = p
-        for entry, x in enumerate(noisy):
-            likelihood *= np.exp(-abs(x - (entry == c)) * EPSILON / 2)
-        joint.append(likelihood)
-    return np.array(joint) / sum(joint)
+    joint = prior * np.exp(-np.abs(noisy - np.eye(len(prior))).sum(axis=1) * EPSILON / 2)
+    return joint / joint.sum()
 
 
 def examples():
@@ -30,8 +30,7 @@ def examples():
 
 def test_the_posterior_needs_no_more_than_the_clamped_noise():
     steps, _ = examples()
-    assert (steps < 0).any()
-    assert (steps > STEPS).any()
+    assert (steps < 0).any() and (steps > STEPS).any()
     fast = posterior(np.clip(steps, 0, STEPS).astype(np.uint8), EPSILON)
     for row, found in zip(steps, fast, strict=True):
         np.testing.assert_allclose(found, slow_posterior(row / STEPS, np.full(4, 0.25)), rtol=1e-6)
@@ -49,3 +48,25 @@ def test_the_gradient_is_that_of_cross_entropy_with_the_posterior():
         model = np.exp(output) / np.exp(output).sum()
         soft = slow_posterior(row / STEPS, model)
         np.testing.assert_allclose(gradient, model - soft, atol=2e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_information_is_the_variance_of_the_posterior_relative_to_that_of_the_class(epsilon):
+    labels = np.repeat(np.arange(2, dtype=np.int32), 50_000)
+    noisy = NoisyOneHot(Fraction(epsilon)).randomize(labels, 2)
+    variance = np.square(posterior(noisy, epsilon)[:, 0] - 0.5).mean()
+    assert information(epsilon) == pytest.approx(variance / 0.25, rel=0.05)
+
+
+def test_a_first_step_is_as_long_as_with_true_labels(tmp_path):
+    rows = problem(6000, 1)
+    two = {name: array[rows["y"] < 2] for name, array in rows.items()}
+    np.savez(tmp_path / "train.npz", **two)
+    base = CONFIG.replace(", test: test.npz, classes: 12", ", classes: 2")
+    base = base.replace("adam, learning_rate: 0.05", "sgd, learning_rate: 0.01")
+    base = base.replace("epochs: 4, batch_size: 100", f"epochs: 1, batch_size: {len(two['y'])}")
+    noisy, true = (
+        run(tmp_path, method, method[6:10], base).params["w"]
+        for method in ("kind: alibi, epsilon: 2", "kind: none")
+    )
+    assert np.linalg.norm(noisy - true) < 0.3 * np.linalg.norm(true)

@@ -1,7 +1,5 @@
 """What a private step is made of: its plan, its σ, the gradient of one example, users."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,12 +84,22 @@ def test_with_standard_clipping_predictions_are_clamped_to_the_range(loss):
         assert (high < -0.1) is inside  # at the end itself the slope is 0
 
 
-def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path):
-    (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30 + "2\n" * 30)
+def test_a_private_prior_needs_a_bound_of_the_labels_that_it_counted(tmp_path):
+    (tmp_path / "labels.csv").write_text("user,y\n" + "".join(f"{i // 3},1\n" for i in range(60)))
     spec = INTEGERS.replace("{kind: uniform}", "{kind: private, data: ../labels.csv}")
-    spec = re.sub(r"privacy: \{(.*)\}", r"privacy: {\1, split: paper}", spec)  # auto spends nothing
-    compile_text(spec, tmp_path).write(tmp_path)
-    options = "artifact: numbers.onnx, user_column: user, max_examples_per_user: 2"
-    text = with_method(f"kind: privatized, {options}", REGRESSION)
-    with pytest.raises(ConfigError, match="cannot tell how many labels of a user the artifact's"):
-        open_method(parse_config(text, "t.yaml", tmp_path))
+    spec = spec.replace("optimal_unbiased", "randomized_response")
+    options = f"artifact: {tmp_path}/numbers.onnx, private_column: y, unnoted: true"
+    users = "user_column: user, max_examples_per_user: 2"
+    text = with_method(f"kind: privatized, {options}, {users}", REGRESSION)
+    columns = {"y": np.arange(60) % 10, "user": np.arange(60) // 3}
+    person = ", unit: person, person_column: user, labels_per_person: 3"
+    for unit in ("", person):
+        privacy = f"{{epsilon: 3, split: {{prior: 0.6, label: 2.4}}{unit}}}"
+        artifact = compile_text(spec.replace("{epsilon: 3.0}", privacy), tmp_path)
+        artifact.write(tmp_path, overwrite=True)
+        if not unit:
+            with pytest.raises(ConfigError, match="cannot tell how many labels of a user the art"):
+                open_method(parse_config(text, "t.yaml"))
+    given = setting(text, numbers(60), columns, Task())
+    stated = open_method(given.loaded).build(given).statement
+    assert stated.epsilon == 2.2  # of 2 labels at 0.8, and the prior of 3 at 0.2

@@ -134,9 +134,12 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
             require_correction(self._artifact, self._correction, str(self._path))
         users = () if method.user_column is None else (method.user_column,)
         self.columns = tuple(dict.fromkeys((self._column, *users, *self._groups)))
-        if method.user_column and self._artifact.certificate.privacy.epsilon_prior > 0:
+        stated, column = self._artifact.certificate, method.user_column
+        bounded = stated.person is not None and stated.person.column == column
+        if column and stated.privacy.epsilon_prior > 0 and not bounded:
             reason = "cannot tell how many labels of a user the artifact's private prior counted"
-            raise loaded.error(("method", "user_column"), f"{reason}; compile with another prior")
+            advice = f"compile with unit: person and person_column: {column}, or with another prior"
+            raise loaded.error(("method", "user_column"), f"{reason}; {advice}")
 
     def _refuse_true_labels(self) -> None:
         """Refuse the artifact's label where public data are expected. Raises ConfigError.

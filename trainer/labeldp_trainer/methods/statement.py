@@ -12,7 +12,7 @@ from labeldp_verify.printable import at_most, one_line, width
 
 from labeldp_trainer.config import Config, Privatized
 from labeldp_trainer.config.method import Correction
-from labeldp_trainer.randomize import epsilon_up, exact
+from labeldp_trainer.randomize import epsilon_up
 
 if TYPE_CHECKING:  # only private labels have an artifact
     from labeldp_verify.artifact import Artifact
@@ -215,11 +215,14 @@ def protected(
     )
 
 
-def cost_to_users(most: int, used: int, rows: int) -> str:
-    """The remark on a user's ε: ``used`` of ``rows`` labels, at most ``most`` of each user."""
+def cost_to_users(most: int, used: int, rows: int, prior: str = "") -> str:
+    """The remark on a user's ε: ``used`` of ``rows`` labels, at most ``most`` of each user.
+
+    ``prior`` says what a private prior adds.
+    """
     return (
         f"At most {most:,} labels of each user were used ({used:,} of {rows:,} labels). So ε is "
-        f"{most:,} times the ε of a label (group privacy)."
+        f"{most:,} times the ε of a label (group privacy){prior}."
     )
 
 
@@ -265,6 +268,7 @@ def privatized_statement(
     # Other methods, and code that reads run folders, do without.
     from labeldp_verify.artifact import largest_bias  # noqa: PLC0415
     from labeldp_verify.claims import DECLARED_BY, person_epsilon  # noqa: PLC0415
+    from labeldp_verify.strict import rational  # noqa: PLC0415
 
     used, whole = labels
     certificate, privacy = artifact.certificate, artifact.certificate.privacy
@@ -286,8 +290,17 @@ def privatized_statement(
         f"ε = {prior} for each compile that read the labels; a label in both spent at least "
         f"{total} in total"
     )
-    again = written(epsilon_up(exact(privacy.epsilon_label) * (most or 1)))
+    spent = rational(certificate.exact.epsilon_label) * (most or 1)
+    again, of_prior = written(epsilon_up(spent)), ""
     person, of_person = person_epsilon(certificate), ""
+    if most is None:
+        spent += rational(certificate.exact.epsilon_prior)
+    elif person is not None and person.prior > 0:  # Theorem 12 (g)
+        spent += person.prior
+        of_prior = (
+            f", and {written(epsilon_up(person.prior))} for the prior, which counted at most "
+            f"{person.labels:,} labels of each user"
+        )
     if person is not None:
         of_person = (
             f"The artifact declares that a person has up to {person.labels:,} labels. All of them "
@@ -297,7 +310,7 @@ def privatized_statement(
     remarks = {
         "Training only post-processes the private labels. It spends nothing more, even if it is "
         "repeated on the same private labels.": True,
-        cost_to_users(most or 1, used, whole): most is not None,
+        cost_to_users(most or 1, used, whole, of_prior): most is not None,
         of_person: person is not None,
         f"The artifact declares that one compile spent ε = {prior} on the prior. Every further "
         "compile on the same labels spends it again, and nothing here counts "
@@ -331,7 +344,7 @@ def privatized_statement(
     }
     stated = protected(
         config,
-        epsilon=epsilon_up(exact(privacy.epsilon_total) * (most or 1)),
+        epsilon=epsilon_up(spent),
         mechanism=mechanism,
         details=details,
         released=("the private labels", "the parameters", "metrics on the private labels"),

@@ -312,6 +312,7 @@ def minibatch_method(
     *,
     per_example: PerExample | None = None,
     mixup: float | None = None,
+    speed: float = 1.0,
     keep: Stored | None = None,
     notes: tuple[str, ...] = (),
 ) -> Stepped:
@@ -320,7 +321,8 @@ def minibatch_method(
     ``targets`` are [n], or k numbers for each, such as soft labels; ``per_example`` takes the place
     of the loss on outputs and targets of a batch. With ``mixup`` = α, features are
     x' = λx + (1 − λ)x₂ and the loss is that for both targets, weighed alike, with λ ~ Beta(α, α)
-    for each batch (Zhang et al., *mixup*, 2018).
+    for each batch (Zhang et al., *mixup*, 2018). Gradients are multiplied by ``speed``; metrics are
+    not.
     """
     model, devices = setting.model, Devices.of(setting.loaded)
     per_example = per_example or setting.loss.per_example
@@ -353,7 +355,7 @@ def minibatch_method(
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays[:2])
         loss = batch_loss if mixup is None else mixed_loss
         value, estimate = jax.value_and_grad(loss)(params, key, x, _decoded(y, arrays[2]))
-        return estimate, {"batch_loss": value}
+        return jax.tree.map(lambda leaf: speed * leaf, estimate), {"batch_loss": value}
 
     def training_loss(params: Params, arrays: Any) -> jax.Array:
         def measure(outputs: jax.Array, y: jax.Array) -> Metrics:

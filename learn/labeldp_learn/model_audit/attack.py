@@ -34,7 +34,7 @@ _STEPS = 8  # of the picture
 
 @dataclass(frozen=True)
 class AuditRows:
-    """Rows whose labels are known to whoever audits.
+    """Rows whose labels the auditor knows.
 
     Attributes:
         labels: [n] true labels: numbers, or classes 0 … k − 1.
@@ -105,8 +105,7 @@ def audit_model(
 ) -> ModelAudit:
     """A lower bound of the ε that a model spent on each of its training labels.
 
-    It holds if both kinds of rows were drawn alike and independently. Labels are not private from
-    whoever reads it.
+    It holds if both kinds of rows were drawn alike and independently. The result is not private.
 
     Args:
         trained: rows that the model was trained on, with their true labels.

@@ -2,7 +2,7 @@
 
 A training row is shown as two labels in random order: its own, and one that a stand-in drew. A
 guess says which is its own. If the stand-in drew as nature does, a guess from the model and all
-other rows would be right with probability e^ε/(1 + e^ε) at most, whatever was guessed before
+other rows would be right with probability e^ε/(1 + e^ε) at most, whichever were right before
 (Steinke, Nasr and Jagielski 2023, Theorem 5.2; for labels and a stand-in: arXiv 2511.14084).
 
 No stand-in is perfect, so a guess may be right with probability p > ½ without any help of the

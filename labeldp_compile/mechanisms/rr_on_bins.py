@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from labeldp_compile.mechanisms.mechanism import (
     ANSWERS_THE_LIKELY,
     GRID_OF_RESPONSE,
+    MAX_CERTIFIED_LABELS,
     DualBound,
     Mechanism,
     PriorUse,
@@ -68,7 +69,7 @@ class RRonBins(Mechanism):
         values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
         bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
         randomizer = _small(problem, values, bins.tolist())
-        if domain.size > LOSSES[loss].certified:
+        if domain.size > _most_certified(loss):
             if LOSSES[loss].degree is None:
                 return Solved(randomizer)
             return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
@@ -111,7 +112,12 @@ class RRonBins(Mechanism):
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Dual values, up to a number of labels that depends on the loss."""
-        return ("dual", "no slope") if labels <= LOSSES[loss].certified else ()
+        return ("dual", "no slope") if labels <= _most_certified(loss) else ()
+
+
+def _most_certified(loss: str) -> int:
+    """Labels with a dual value each."""
+    return min(LOSSES[loss].certified, MAX_CERTIFIED_LABELS)
 
 
 def _few_numbers(

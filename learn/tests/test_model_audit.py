@@ -72,11 +72,13 @@ def test_a_model_that_claims_too_little_is_accused_with_more_rows():
 
 
 def test_a_stand_in_that_knows_less_than_the_model_bounds_nothing():
-    """Numbers that the model knows to a hair, and a few rows cannot teach."""
+    """A model that is always right and never sure, and too few rows to learn that."""
     random = np.random.default_rng(0)
-    x = random.normal(size=(900, 1))
-    parts = [AuditRows(x[at, 0], x[at], x[at, :0]) for at in (slice(600), slice(600, None))]
-    found = audit_model(*parts, None, random=random)
+    y = random.integers(20, size=700)
+    sure = np.where(y[:, None] == np.arange(20), 0.2, 0.8 / 19)
+    nothing = np.zeros((700, 0))
+    parts = (AuditRows(y[at] * 1.0, sure[at], nothing[at]) for at in (slice(400), slice(400, None)))
+    found = audit_model(*parts, 20, random=random)
     assert found.bound is None and not found.refuted and "not trained on" in found.poor
 
 

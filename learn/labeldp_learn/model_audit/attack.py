@@ -23,7 +23,7 @@ LEAST_ROWS, MOST_ROWS = 200, 50_000
 VIOLATION = 1e-6
 """The error of the finding that a model breaks its ε."""
 _POOR = 1e-3  # the error of the finding that a stand-in is too poor
-_MOST_BINS = 16  # of numbers
+_MOST_BINS = 8  # of numbers
 _FOLDS = 5  # of rows that were not trained on
 _CHOOSE = 0.4  # of the rows of training
 _SHARES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)  # of rows, about which a guess is made

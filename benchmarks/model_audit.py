@@ -119,7 +119,7 @@ def honest(runs: int) -> None:
 
 def planted(audits: int) -> None:
     """The table of faults: how often the bound is above 1, and how often the model is accused."""
-    sizes = (1000, 4000, 16_000)
+    sizes = (1000, 4000)
     heads = " | ".join(f"{n:,} rows: bound > 1 | accused" for n in sizes)
     print(f"\n| planted | {heads} | bound at {sizes[-1]:,}: median |")
     print(f"|---|{'---:|' * (2 * len(sizes) + 1)}")

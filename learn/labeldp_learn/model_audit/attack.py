@@ -22,7 +22,7 @@ LEAST_ROWS, MOST_ROWS = 200, 50_000
 """Of either kind; of more, as many are drawn."""
 VIOLATION = 1e-6
 """The error of the finding that a model breaks its ε."""
-_POOR = 1e-3  # the error of the finding that a stand-in is too poor
+_FAIR, _POOR = 0.55, 1e-3  # mistakes of a stand-in that help more, with this error, are too many
 _MOST_BINS = 8  # of numbers
 _FOLDS = 5  # of rows that were not trained on
 _CHOOSE = 0.4  # of the rows of training
@@ -221,14 +221,14 @@ class _Match:
     def poor(self, rule: _Rule) -> str | None:
         """Why the stand-in is too poor for this rule."""
         control = rule.guesses(self.control)
-        if control.or_more(0.5) < _POOR:
+        if control.or_more(_FAIR) < _POOR:
             return (
                 f"{control.right:,} of {control.made:,} guesses are right on rows that the model "
                 "was not trained on"
             )
         alone = _Rule(_STAND_IN, 0.0).guesses(self.control)
         wrong = Guesses(alone.made, alone.made - alone.right)
-        if min(alone.or_more(0.5), wrong.or_more(0.5)) < _POOR / 2:
+        if min(alone.or_more(_FAIR), wrong.or_more(_FAIR)) < _POOR / 2:
             return f"{alone.right:,} of {alone.made:,} guesses are right that do not know the model"
         return None
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused, require_installed, trainer_module
 from labeldp_compile.evaluate.private import PREDICTION, PROBABILITY
+from labeldp_compile.tabular.columns import kind_of, value_type
 from labeldp_compile.tabular.formats import PLAIN, TextForm, files_of
 from labeldp_compile.tabular.reader import read_columns, read_schema, require_column
 
@@ -40,7 +41,6 @@ def audit_run(
     untrained: Path | None,
     label: str | None,
     confidence: float,
-    form: TextForm = PLAIN,
 ) -> tuple[ModelAudit, Claim]:
     """Audit a finished run of labeldp train, on its own tables where none are given.
 
@@ -51,7 +51,7 @@ def audit_run(
         found = outcomes.predicted(run, trained, untrained, label, Path(folder))
         claim = Claim(found.epsilon, found.delta)
         audit = audit_predictions(
-            found.trained, found.untrained, found.label, claim, confidence, found.features, form
+            found.trained, found.untrained, found.label, claim, confidence, found.features
         )
     return audit, claim
 
@@ -122,19 +122,13 @@ def _read(path: Path, label: str, features: Sequence[str] | None, form: TextForm
     if not batches:
         raise refused(path, "has no rows")
     table = pa.Table.from_batches(batches)
-    kept = [name for name in used if _usable(table[name].type)]
+    kept = [name for name in used if kind_of(table[name].type) is not None]
     return pa.table({name: _plain(table[name]) for name in kept})
-
-
-def _usable(kind: pa.DataType) -> bool:
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return is_text(value) or is_number(value) or pa.types.is_boolean(value)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Numbers as float64, also those of text; other text as it is, without empty cells."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = column.cast(value_type(column.type))
     if not is_text(column.type):
         return column.cast(pa.float64(), safe=False)
     trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))

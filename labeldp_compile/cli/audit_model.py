@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from labeldp_verify.printable import Marked, at_most, down_to
 
@@ -31,11 +31,11 @@ def audit_model(
     form: TextForm,
     *,
     as_json: bool,
-) -> None:
+) -> NoReturn:
     """Audit a run of which nothing else is claimed, or the predictions of a table; exits with 1 if
     the claim is refuted. Raises InputError, also if the stand-in is too poor."""
     if claim is None:
-        found, claim = audit_run(file, trained, untrained, label, confidence, form)
+        found, claim = audit_run(file, trained, untrained, label, confidence)
     elif untrained is None or label is None or trained is not None:
         raise InputError("a TABLE is one of training rows: give --untrained and --label with it")
     else:

@@ -78,7 +78,6 @@ KEEPS_THE_LIKELIEST = PriorUse(
 ENTRY_BYTES = 8
 GRID_OF_RESPONSE = 10  # entries for each output of randomized response, at most
 TOO_LARGE = "the lookup tables would be too large; use fewer labels"
-MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would be larger than the tables
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from pydantic import Field, StrictInt
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import (
     KEEPS_THE_LIKELIEST,
-    MAX_CERTIFIED_LABELS,
     DualBound,
     Mechanism,
     PriorUse,
@@ -32,6 +31,7 @@ from labeldp_compile.mechanisms.mechanism import (
 )
 from labeldp_compile.rounding.windows import randomized_response, rr_top_k
 from labeldp_compile.solve.bin_costs import Floats
+from labeldp_compile.solve.loss_record import MAX_CERTIFIED_LABELS
 from labeldp_compile.solve.losses import LOSSES
 
 

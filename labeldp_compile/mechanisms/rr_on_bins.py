@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from labeldp_compile.mechanisms.mechanism import (
     ANSWERS_THE_LIKELY,
     GRID_OF_RESPONSE,
-    MAX_CERTIFIED_LABELS,
     DualBound,
     Mechanism,
     PriorUse,
@@ -28,6 +27,7 @@ from labeldp_compile.mechanisms.mechanism import (
     response_layout,
 )
 from labeldp_compile.rounding.windows import randomized_response
+from labeldp_compile.solve.loss_record import MAX_CERTIFIED_LABELS
 from labeldp_compile.solve.losses import LOSSES
 
 if TYPE_CHECKING:

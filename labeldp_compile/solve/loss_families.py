@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
@@ -13,7 +14,7 @@ from labeldp_compile.solve.loss_record import (
     CONVEX_LABELS,
     CONVEX_REPAIR,
     CONVEX_SECONDS,
-    MANY_LABELS,
+    MAX_CERTIFIED_LABELS,
     FamilyRecord,
     LossRecord,
 )
@@ -36,8 +37,25 @@ def _sided(name: str, under: Fraction, over: Fraction) -> LossRecord:
         _LEARN,
         slopes=(u, o),
         bins=partial(SidedCosts, under=u, over=o),
-        certified=MANY_LABELS,
+        certified=MAX_CERTIFIED_LABELS,
         seconds=2e-5,
+    )
+
+
+def _convex(
+    name: str, formula: str, mean: str, less: str, of: Callable[[Floats, Floats | float], Floats]
+) -> LossRecord:
+    return LossRecord(
+        name,
+        formula,
+        mean,
+        less,
+        of,
+        _LEARN,
+        bins=partial(ConvexCosts, of=of),
+        certified=CONVEX_LABELS,
+        seconds=CONVEX_SECONDS,
+        repair=CONVEX_REPAIR,
     )
 
 
@@ -49,17 +67,12 @@ def _huber(name: str, delta: Fraction) -> LossRecord:
         e = np.minimum(d, most)
         return np.asarray(e * (d - 0.5 * e))
 
-    return LossRecord(
+    return _convex(
         name,
         f"½(ŷ − y)² up to {most:g}, then in proportion to the distance",
         f"mean of ½ (output − label)² up to {most:g}, then {most:g} · (distance − {most / 2:g})",
         "a smaller mean Huber loss",
         of,
-        _LEARN,
-        bins=partial(ConvexCosts, of=of),
-        certified=CONVEX_LABELS,
-        seconds=CONVEX_SECONDS,
-        repair=CONVEX_REPAIR,
     )
 
 
@@ -69,17 +82,12 @@ def _power(name: str, power: Fraction) -> LossRecord:
     def of(v: Floats, y: Floats | float) -> Floats:
         return np.asarray(np.abs(v - y) ** p / p)
 
-    return LossRecord(
+    return _convex(
         name,
         f"|ŷ − y|^{p:g}/{p:g}",
         f"mean of |output − label|^{p:g} / {p:g}",
         "a smaller mean error",
         of,
-        _LEARN,
-        bins=partial(ConvexCosts, of=of),
-        certified=CONVEX_LABELS,
-        seconds=CONVEX_SECONDS,
-        repair=CONVEX_REPAIR,
     )
 
 

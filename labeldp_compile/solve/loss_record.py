@@ -9,7 +9,7 @@ from labeldp_verify.analysis import LOSSES as EXACT
 
 from labeldp_compile.solve.bin_costs import BinCosts, Divergence, Floats
 
-MANY_LABELS = 20_000  # with dual values; beyond, they would be larger than the tables
+MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would be larger than the tables
 CONVEX_LABELS = 1_000  # beyond, intervals times labels take too long to check
 CONVEX_SECONDS = 8e-3  # for each label
 CONVEX_REPAIR = -7

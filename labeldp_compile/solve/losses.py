@@ -26,7 +26,7 @@ from labeldp_compile.solve.loss_record import (
     CONVEX_LABELS,
     CONVEX_REPAIR,
     CONVEX_SECONDS,
-    MANY_LABELS,
+    MAX_CERTIFIED_LABELS,
     LossRecord,
 )
 
@@ -73,7 +73,7 @@ _RECORDS = (
         ),
         degree=2,
         bins=_squared_costs,
-        certified=MANY_LABELS,
+        certified=MAX_CERTIFIED_LABELS,
         seconds=8e-5,
     ),
     LossRecord(
@@ -90,7 +90,7 @@ _RECORDS = (
         degree=1,
         slopes=(1.0, 1.0),
         bins=SidedCosts,
-        certified=MANY_LABELS,
+        certified=MAX_CERTIFIED_LABELS,
         seconds=2e-5,
     ),
     LossRecord(

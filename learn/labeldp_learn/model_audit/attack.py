@@ -130,7 +130,8 @@ def audit_model(
     p = trained.features.shape[1]
     codes = np.zeros(p, np.bool_) if categorical is None else categorical
     bins = _LabelBins.of(others, classes)
-    folds, chooses = random.random(len(others)), random.random(len(trained)) < _CHOOSE
+    folds = (random.random(len(others)) * _FOLDS).astype(int)
+    chooses = random.random(len(trained)) < _CHOOSE
     with threadpool_limits(1):  # more threads are not faster, and on a busy machine wait forever
         matches = [
             _Match.played(trained, others, chooses, folds, bins, codes, knows, random)
@@ -138,9 +139,9 @@ def audit_model(
         ]
     share = len(matches)  # of the error, for each
     error = (1 - confidence) / 2 / share
-    fair = [match for match in matches if match.poor(match.rule(error)[0]) is None]
-    match = max(fair or matches[-1:], key=lambda match: match.rule(error)[1])
-    rule, _ = match.rule(error)
+    tried = [(match, *match.rule(error)) for match in matches]
+    fair = [each for each in tried if each[0].poor(each[1]) is None]
+    match, rule, _ = max(fair or tried[-1:], key=lambda each: each[2])
     own, other = rule.guesses(match.guessed), rule.guesses(match.control)
 
     def alone(error: float) -> float:
@@ -178,7 +179,7 @@ class _Match:
         trained: AuditRows,
         others: AuditRows,
         chooses: NDArray[np.bool_],
-        folds: Floats,
+        folds: NDArray[np.int64],
         bins: _LabelBins,
         categorical: NDArray[np.bool_],
         knows: bool,
@@ -187,10 +188,9 @@ class _Match:
         """Each fold against a stand-in that is fitted to the others; those that know the model see
         its output, and not only features."""
         found: list[list[Floats]] = [[], [], []]
-        fold_of = (folds * _FOLDS).astype(int)
         played = random.integers(_FOLDS, size=len(trained))
         for fold in range(_FOLDS):
-            rows, left = others.at(fold_of != fold), others.at(fold_of == fold)
+            rows, left = others.at(folds != fold), others.at(folds == fold)
             model = bins.likelihoods(rows) if knows else np.zeros((len(rows), bins.count))
             codes = np.append(categorical, np.zeros(knows * rows.outputs.shape[1], np.bool_))
             stand_in = StandIn.fitted(_seen(rows, knows), model, bins.bins(rows), codes, random)

@@ -143,8 +143,7 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """Process ids of the executors that run now, whoever of our children started them."""
-        # A child whose executor has not started yet is still a copy of its parent.
-        return [pid for pid, line in _descendants(os.getpid()) if "ExecutorBackend" in line]
+        return list(_executors(os.getpid()))
 
     def kill_executor(self, which: int = 0) -> int:
         """Kill one of the executors; returns its process id."""
@@ -165,6 +164,14 @@ def _descendants(pid: int) -> Iterator[tuple[int, str]]:
     for child, line in children(pid).items():
         yield from _descendants(child)
         yield child, line
+
+
+def _executors(pid: int) -> Iterator[int]:
+    for child, line in children(pid).items():
+        if "ExecutorBackend" in line:
+            yield child  # what it starts, such as chmod, is for a moment a copy of it
+        else:
+            yield from _executors(child)
 
 
 def _kill(pid: int) -> None:

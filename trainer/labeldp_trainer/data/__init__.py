@@ -23,7 +23,7 @@ from labeldp_trainer.data.features import (
 )
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.pairs import read_pairs
-from labeldp_trainer.data.table import TableColumns, read_table
+from labeldp_trainer.data.table import TableRows
 from labeldp_trainer.errors import DataError
 
 __all__ = [
@@ -57,7 +57,7 @@ def load_data(
     data = loaded.config.data
     _require_other_labels(loaded, test_columns)
     found = _read(loaded, data.train, train_columns, data.rows)
-    if isinstance(found, TableColumns):
+    if isinstance(found, TableRows):
         assert isinstance(data, TableData)
         missing = loaded.config.takes_missing_numbers
         encoder: Any = TableEncoder.of(found, data, takes_missing_numbers=missing)
@@ -77,10 +77,10 @@ def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPa
 
 def _read(
     loaded: LoadedConfig, named: str | IdxFiles, columns: Sequence[str], rows: int | None = None
-) -> TableColumns | DataPart:
+) -> TableRows | DataPart:
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):
-        return read_table(directory / str(named), data, columns, rows)
+        return TableRows(directory / str(named), data, columns, rows)
     if isinstance(data, PairsData):
         return read_pairs(data, directory / str(named), columns, rows)
     return read_arrays(data, directory, named, columns, rows)

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +35,7 @@ from pydantic import (
 
 from labeldp_trainer.config.data import DATE_FEATURES, TableData
 from labeldp_trainer.data.labels import taken
-from labeldp_trainer.data.table import TableColumns
+from labeldp_trainer.data.table import TableColumns, TableRows, whole_column
 from labeldp_trainer.errors import DataError
 
 # The data that training sees: feature arrays, and label columns in their original types.
@@ -163,11 +165,40 @@ def array_digest(tree: Any) -> str:
     """SHA-256 of an array, or of arrays in dictionaries, with their names, types and shapes."""
     total = hashlib.sha256()
     for path, leaf in named_arrays(tree):
-        array: NDArray[Any] = np.ascontiguousarray(leaf)
-        head = f"{path}:{array.dtype.str}:{array.shape};"
-        total.update(head.encode())
-        total.update(array.tobytes())
+        rows: NDArray[Any] = np.atleast_1d(np.asarray(leaf))
+        total.update(f"{path}:{rows.dtype.str}:{rows.shape};".encode())
+        for start in range(0, len(rows), _BLOCK):
+            total.update(np.ascontiguousarray(rows[start : start + _BLOCK]).data)
     return total.hexdigest()
+
+
+_IN_MEMORY = 1 << 30  # bytes of one array
+_BLOCK = 1 << 16  # rows
+
+
+def room(
+    shape: tuple[int, ...], kind: type[np.generic], *, by_column: bool = False
+) -> NDArray[Any]:
+    """An array to be filled with public numbers; the rows follow one another, or the columns.
+
+    A large one, always by column, is in a file that has no name and is gone with the process (in
+    TMPDIR).
+
+    Raises DataError if the disk has no room for it.
+    """
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    if size <= _IN_MEMORY:
+        return np.empty(shape, kind, "F" if by_column else "C")
+    try:
+        with tempfile.TemporaryFile() as file:
+            if hasattr(os, "posix_fallocate"):  # or a full disk would end the process later
+                os.posix_fallocate(file.fileno(), 0, size)
+            return np.asarray(np.memmap(file, kind, "w+", shape=shape, order="F"))
+    except OSError as error:
+        raise DataError(
+            f"{tempfile.gettempdir()}: {size / 1e9:.1f} GB of features do not fit here: "
+            f"{error.strerror}; set TMPDIR to a folder on a larger disk"
+        ) from None
 
 
 def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features, int]]:
@@ -234,7 +265,7 @@ class TableEncoder(_Stated):
     @property
     def numeric_columns(self) -> list[NumericColumn]:
         """The numeric features that are columns themselves."""
-        return self.numeric[: _columns_before(self.numeric, self.dates)]
+        return self.numeric[: len(self.numeric) - len(DATE_FEATURES) * len(self.dates)]
 
     @property
     def shape(self) -> FeatureShape:
@@ -258,7 +289,7 @@ class TableEncoder(_Stated):
 
     @classmethod
     def of(
-        cls, train: TableColumns, config: TableData, *, takes_missing_numbers: bool = False
+        cls, train: TableRows, config: TableData, *, takes_missing_numbers: bool = False
     ) -> TableEncoder:
         """The encoder from training features, with statistics of the numbers that are there.
 
@@ -266,12 +297,26 @@ class TableEncoder(_Stated):
         text is not UTF-8.
         """
         names, dates = config.numeric_features, config.dates
-        numbers = _numbers(train, names, dates, missing=takes_missing_numbers)
-        means, deviations = _moments(numbers)
-        first = train.numbers[:, len(config.numeric) :: len(DATE_FEATURES)]
-        for name, days in zip(dates, first.T, strict=True):
-            if np.isinf(days).any() and not np.isfinite(days).any():
-                raise _no_dates(train, name, train.rows)
+        gaps = _Gaps(names, dates, missing=takes_missing_numbers)
+        known = [pa.array([], pa.large_string()) for _ in config.categorical]
+        some, strange = np.zeros((2, len(dates)), bool)  # dates, and text that is none
+        exposure = _Positive("exposure", config.exposure)
+
+        def numbers() -> Iterator[NDArray[np.float64]]:
+            for batch in train.batches():
+                first = batch.numbers[:, len(config.numeric) :: len(DATE_FEATURES)]
+                some[:] |= np.isfinite(first).any(axis=0)
+                strange[:] |= np.isinf(first).any(axis=0)
+                for j, texts in enumerate(batch.texts):
+                    known[j] = pc.unique(pa.concat_arrays([known[j], pc.drop_null(texts)]))
+                exposure.of(batch)
+                yield gaps.of(batch)
+
+        means, deviations = _moments(numbers(), len(names))
+        gaps.require_none(train)
+        for j in np.flatnonzero(strange & ~some):
+            raise _no_dates(train, dates[j], train.rows)
+        exposure.require_all(train)
         numeric, categorical = [], []
         for name, mean, deviation in zip(names, means, deviations, strict=True):
             if not math.isfinite(mean) or not math.isfinite(deviation):
@@ -280,96 +325,137 @@ class TableEncoder(_Stated):
                 )
             divisor = float(deviation) if deviation > 0 else 1.0
             numeric.append(NumericColumn(name=name, mean=float(mean), deviation=divisor))
-        for name, texts in zip(config.categorical, train.texts, strict=True):
+        for name, texts in zip(config.categorical, known, strict=True):
             try:  # null gets the code of unknown categories
-                known = pc.unique(pc.drop_null(texts)).sort().to_pylist()
+                vocabulary = texts.sort().to_pylist()
             except UnicodeDecodeError:
                 reason = (
                     f"{train.source}: the categorical column {name!r} holds text that is not UTF-8"
                 )
                 raise DataError(reason) from None
-            categorical.append(CategoricalColumn(name=name, vocabulary=known))
-        exposure = None
-        if (of := config.exposure) is not None:
-            exposure = ExposureColumn(name=of, mean=float(_positive(train, "exposure", of).mean()))
+            categorical.append(CategoricalColumn(name=name, vocabulary=vocabulary))
+        column = None
+        if config.exposure is not None:
+            column = ExposureColumn(name=config.exposure, mean=exposure.total / train.rows)
         return cls(
             numeric=numeric,
             categorical=categorical,
             dates=list(dates),
             takes_missing_numbers=takes_missing_numbers,
-            exposure=exposure,
+            exposure=column,
             weights=config.weights,
         )
 
-    def part(self, found: TableColumns) -> DataPart:
+    def part(self, found: TableRows | TableColumns) -> DataPart:
         """The columns as arrays. Raises DataError for numbers that are too large for float32."""
         names = [column.name for column in self.numeric]
-        given = _numbers(found, names, self.dates, missing=self.takes_missing_numbers)
-        codes = np.zeros((found.rows, len(found.texts)), np.int32)
-        for j, (text, known) in enumerate(zip(found.texts, self._known, strict=True)):
-            places = pc.fill_null(pc.index_in(text, value_set=known), -1)
-            codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            standard = (given - self.means) / self.deviations
-            numbers = standard.astype(np.float32)
-        beyond = np.count_nonzero(np.isinf(numbers), axis=0)
-        for column, count in zip(self.numeric, beyond, strict=True):
+        gaps = _Gaps(names, self.dates, missing=self.takes_missing_numbers)
+        exposure = _Positive("exposure", None if self.exposure is None else self.exposure.name)
+        weights = _Positive("weights", self.weights)
+        beyond = np.zeros(len(names), np.int64)
+        features = {
+            "numeric": room((found.rows, len(names)), np.float32),
+            "categorical": room((found.rows, len(self.categorical)), np.int32),
+        }
+        others, files, start = list[Mapping[str, Any]](), dict[Path, Any](), 0
+        for batch in found.batches():
+            own, start = slice(start, start + batch.rows), start + batch.rows
+            given = gaps.of(batch)
+            with np.errstate(over="ignore", invalid="ignore"):
+                standard = ((given - self.means) / self.deviations).astype(np.float32)
+            features["numeric"][own] = standard
+            beyond += np.count_nonzero(np.isinf(standard), axis=0)
+            for j, (text, known) in enumerate(zip(batch.texts, self._known, strict=True)):
+                places = pc.fill_null(pc.index_in(text, value_set=known), -1)
+                features["categorical"][own, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
+            for each, divisor in ((exposure, self.exposure), (weights, None)):
+                if (numbers := each.of(batch)) is not None:
+                    own_factors = features.setdefault(each.key, room((found.rows,), np.float32))
+                    own_factors[own] = numbers / (1.0 if divisor is None else divisor.mean)
+            others.append(batch.others)
+            files |= dict(batch.files)
+        gaps.require_none(found)
+        exposure.require_all(found)
+        weights.require_all(found)
+        for column, count in zip(self.numeric, beyond.tolist(), strict=True):
             if count:
                 raise DataError(
                     f"{found.source}: {count:,} of {found.rows:,} rows have a number in the "
                     f"feature {column.name!r} that is too far from those of training for float32"
                 )
-        features = {"numeric": numbers, "categorical": codes}
-        if self.exposure is not None:
-            exposure = _positive(found, "exposure", self.exposure.name) / self.exposure.mean
-            features["exposure"] = exposure.astype(np.float32)
-        if self.weights is not None and self.weights in found.factors:  # predictions need none
-            features["weights"] = _positive(found, "weights", self.weights).astype(np.float32)
-        return DataPart(features, found.rows, found.others, found.source, found.files)
+        columns = {
+            name: whole_column(found.source, name, [each[name] for each in others])
+            for name in others[0]
+        }
+        return DataPart(features, found.rows, columns, found.source, tuple(files.items()))
 
 
-def _numbers(
-    found: TableColumns, names: Sequence[str], dates: Sequence[str], *, missing: bool
-) -> NDArray[np.float64]:
-    """The numbers [n, numeric], those of dates last. With ``missing``, missing ones are NaN.
+class _Gaps:
+    """Numbers of batches, and how many of a feature are missing that must be there."""
 
-    Raises DataError if a numeric feature has no number in a row.
-    """
-    numbers, columns = found.numbers, _columns_before(names, dates)
-    if missing:
-        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN of many
-        of_dates = numbers[:, columns:]
-        of_dates[np.isinf(of_dates)] = np.nan
-    gaps = np.count_nonzero(np.isinf(numbers) if missing else ~np.isfinite(numbers), axis=0)
-    for j in np.flatnonzero(gaps).tolist():
-        if j >= columns:
-            raise _no_dates(found, dates[(j - columns) // len(DATE_FEATURES)], gaps[j])
-        remedy = (
-            "leave these cells empty"
-            if missing
-            else "fill these in, drop the rows, take a model that allows them (method: {kind: "
-            "staged_release}, or model: {kind: interactions})"
-        )
-        raise DataError(
-            f"{found.source}: {gaps[j]:,} of {found.rows:,} rows have no finite number in the "
-            f"feature {names[j]!r}; {remedy}, or list the column under categorical"
-        )
-    return numbers
+    def __init__(self, names: Sequence[str], dates: Sequence[str], *, missing: bool) -> None:
+        """With ``missing``, missing ones are NaN."""
+        self._names, self._dates, self._missing = names, dates, missing
+        self._columns = len(names) - len(DATE_FEATURES) * len(dates)
+        self._counts = np.zeros(len(names), np.int64)
 
+    def of(self, batch: TableColumns) -> NDArray[np.float64]:
+        """The numbers [b, numeric], those of dates last."""
+        numbers = batch.numbers
+        if self._missing:
+            numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN of many
+            of_dates = numbers[:, self._columns :]
+            of_dates[np.isinf(of_dates)] = np.nan
+        gaps = np.isinf(numbers) if self._missing else ~np.isfinite(numbers)
+        self._counts += np.count_nonzero(gaps, axis=0)
+        return numbers
 
-def _positive(found: TableColumns, key: str, name: str) -> NDArray[np.float64]:
-    """[n] positive numbers that float32 can hold. Raises DataError."""
-    numbers, largest = found.factors[name], float(np.finfo(np.float32).max)
-    gaps = np.count_nonzero(~((numbers > 1 / largest) & (numbers < largest)))
-    if gaps:
-        raise DataError(
-            f"{found.source}: {gaps:,} of {found.rows:,} rows have no positive number in the "
-            f"column of {key} {name!r}; drop these rows"
-        )
-    return numbers
+    def require_none(self, found: TableRows | TableColumns) -> None:
+        """Raise DataError if a numeric feature has no number in a row."""
+        for j in np.flatnonzero(self._counts).tolist():
+            count = int(self._counts[j])
+            if j >= self._columns:
+                name = self._dates[(j - self._columns) // len(DATE_FEATURES)]
+                raise _no_dates(found, name, count)
+            remedy = (
+                "leave these cells empty"
+                if self._missing
+                else "fill these in, drop the rows, take a model that allows them (method: {kind: "
+                "staged_release}, or model: {kind: interactions})"
+            )
+            raise DataError(
+                f"{found.source}: {count:,} of {found.rows:,} rows have no finite number in the "
+                f"feature {self._names[j]!r}; {remedy}, or list the column under categorical"
+            )
 
 
-def _no_dates(found: TableColumns, name: str, count: int) -> DataError:
+class _Positive:
+    """A column of positive numbers that float32 can hold, if it is named and there."""
+
+    def __init__(self, key: str, name: str | None) -> None:
+        """``key`` is its word in messages."""
+        self.key, self.total = key, 0.0
+        self._name, self._gaps = name, 0
+
+    def of(self, batch: TableColumns) -> NDArray[np.float64] | None:
+        """[b] of a batch; predictions need no weights."""
+        if self._name is None or self._name not in batch.factors:
+            return None
+        numbers, largest = batch.factors[self._name], float(np.finfo(np.float32).max)
+        self._gaps += int((~((numbers > 1 / largest) & (numbers < largest))).sum())
+        self.total += float(numbers.sum())
+        return numbers
+
+    def require_all(self, found: TableRows | TableColumns) -> None:
+        """Raise DataError if a row has no such number."""
+        if self._gaps:
+            raise DataError(
+                f"{found.source}: {self._gaps:,} of {found.rows:,} rows have no positive number in "
+                f"the column of {self.key} {self._name!r}; drop these rows"
+            )
+
+
+def _no_dates(found: TableRows | TableColumns, name: str, count: int) -> DataError:
     return DataError(
         f"{found.source}: {count:,} of {found.rows:,} rows have no date in the feature {name!r}; "
         "expected YYYY-MM-DD, or a date and a time such as 2026-03-31T17:30:00Z; fill these in, "
@@ -377,22 +463,44 @@ def _no_dates(found: TableColumns, name: str, count: int) -> DataError:
     )
 
 
-def _columns_before(numeric: Sequence[Any], dates: Sequence[str]) -> int:
-    """How many numeric features come before those of dates."""
-    return len(numeric) - len(DATE_FEATURES) * len(dates)
+def _moments(
+    batches: Iterable[NDArray[np.float64]], width: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean and standard deviation of each column [b, k] of batches without NaN; 0 for none.
 
-
-def _moments(numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean and standard deviation of each column [n, k] without NaN; both 0 for none.
-
-    Without NaN, the same bits as numpy's ``mean`` and ``std``.
+    Of one block of rows without NaN, the same bits as numpy's ``mean`` and ``std``; blocks are
+    joined as by Chan, Golub and LeVeque (1983). How a table is divided into batches does not
+    matter.
     """
-    there = ~np.isnan(numbers)
-    count = np.maximum(np.count_nonzero(there, axis=0), 1)
+    count, mean, squares = np.zeros(width), np.zeros(width), np.zeros(width)
+    for numbers in _blocks(batches):
+        there = ~np.isnan(numbers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.count_nonzero(there, axis=0)
+            own_mean = np.where(there, numbers, 0).sum(axis=0) / np.maximum(own, 1)
+            apart = np.where(there, numbers - own_mean, 0)
+            total = count + own
+            share = own / np.maximum(total, 1)
+            moved = own_mean - mean
+            mean = mean + moved * share
+            squares = squares + (apart * apart).sum(axis=0) + moved * moved * count * share
+            count = total
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.where(there, numbers, 0).sum(axis=0) / count
-        apart = np.where(there, numbers - mean, 0)
-        return mean, np.sqrt((apart * apart).sum(axis=0) / count)
+        return mean, np.sqrt(squares / np.maximum(count, 1))
+
+
+def _blocks(batches: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+    """The rows in blocks of _BLOCK; the last one may have fewer."""
+    waiting, there = list[NDArray[np.float64]](), 0
+    for batch in batches:
+        waiting.append(batch)
+        there += len(batch)
+        while there >= _BLOCK:
+            whole = np.concatenate(waiting)
+            yield whole[:_BLOCK]
+            waiting, there = [whole[_BLOCK:]], there - _BLOCK
+    if there:
+        yield np.concatenate(waiting)
 
 
 class ArrayEncoder(_Stated):

@@ -7,12 +7,13 @@ config declares them, and labels and ids stay ``Cells`` until they are used.
 import contextlib
 import math
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -156,46 +157,86 @@ class TableColumns:
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...]
     factors: Mapping[str, Floats]
 
+    @property
+    def nbytes(self) -> int:
+        """About the memory that it takes."""
+        columns = (
+            column.values if isinstance(column, Cells) else column
+            for column in self.others.values()
+        )
+        return self.numbers.nbytes + sum(column.nbytes for column in (*self.texts, *columns))
 
-def read_table(
-    path: Path, config: TableData, others: Sequence[str], rows: int | None = None
-) -> TableColumns:
-    """The features of a config and the columns ``others``, the labels first.
-
-    ``path`` may be a folder of files. ``rows`` limits how many rows are read. Raises DataError.
-    """
-    found: list[TableColumns] = []
-    left = rows
-    for file in files_of(path):
-        for _, batch in table_batches(file, config, others, most=left):
-            found.append(batch)
-            left = None if left is None else left - batch.rows
-        if left == 0:
-            break
-    if not found or not sum(batch.rows for batch in found):
-        raise DataError(f"{path}: has no rows")
-    return TableColumns(
-        str(path),
-        sum(batch.rows for batch in found),
-        np.concatenate([batch.numbers for batch in found]),
-        tuple(map(pa.concat_arrays, zip(*(batch.texts for batch in found), strict=True))),
-        {
-            name: whole_column(path, name, [batch.others[name] for batch in found])
-            for name in others
-        },
-        tuple(dict(file for batch in found for file in batch.files).items()),
-        {name: np.concatenate([b.factors[name] for b in found]) for name in found[0].factors},
-    )
+    def batches(self) -> Iterator[Self]:
+        """Itself, as of a whole table."""
+        yield self
 
 
-def whole_column(path: Path, name: str, columns: Sequence[Any]) -> Any:
+_KEPT_BYTES = 1 << 30  # of batches that are not read again
+
+
+class TableRows:
+    """The rows of a table, batch by batch, as often as they are asked for: of a large table, the
+    files are read each time."""
+
+    def __init__(
+        self, path: Path, config: TableData, others: Sequence[str], most: int | None = None
+    ) -> None:
+        """``path`` may be a folder of files; ``others`` are columns besides the features, the
+        labels first; ``most`` limits how many rows are read."""
+        self._path, self._config, self._others, self._most = path, config, others, most
+        self._kept: list[TableColumns] | None = None
+        self._rows: int | None = None
+
+    @property
+    def source(self) -> str:
+        """Names the table in messages."""
+        return str(self._path)
+
+    @property
+    def rows(self) -> int:
+        """n. Raises DataError."""
+        if self._rows is None:
+            deque(self.batches(), maxlen=0)
+        assert self._rows is not None
+        return self._rows
+
+    def batches(self) -> Iterator[TableColumns]:
+        """All rows. Raises DataError, also if there are others than the first time."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept, taken, rows = list[TableColumns](), 0, 0
+        for batch in self._read():
+            rows, taken = rows + batch.rows, taken + batch.nbytes
+            if taken <= _KEPT_BYTES:
+                kept.append(batch)
+            else:
+                kept.clear()
+            yield batch
+        if not rows:
+            raise DataError(f"{self._path}: has no rows")
+        if self._rows not in (None, rows):
+            raise DataError(f"{self._path}: was changed while it was read")
+        self._kept, self._rows = kept or None, rows
+
+    def _read(self) -> Iterator[TableColumns]:
+        left = self._most
+        for file in files_of(self._path):
+            for _, batch in table_batches(file, self._config, self._others, most=left):
+                yield batch
+                left = None if left is None else left - batch.rows
+            if left == 0:
+                return
+
+
+def whole_column(source: object, name: str, columns: Sequence[Any]) -> Any:
     """The column of all files. Raises DataError if they give it different types."""
     if isinstance(columns[0], Cells):
         return Cells(pa.concat_arrays([column.values for column in columns]))
     if isinstance(columns[0], np.ndarray):  # of an archive
         return np.concatenate(columns)
     if len({column.type for column in columns}) > 1:
-        raise DataError(f"{path}: {name!r} has different types in different files")
+        raise DataError(f"{source}: {name!r} has different types in different files")
     return pa.chunked_array(columns).combine_chunks()
 
 

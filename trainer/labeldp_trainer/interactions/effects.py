@@ -169,7 +169,7 @@ def _effect(
         if own.any():
             variances += np.einsum("ct,ct->c", z, z @ covariance(part))[:, None] * own
     deviation = np.sqrt(np.maximum(variances, 0))
-    flat = np.ravel_multi_index(tuple(terms.codes[:, c] for c in term), shape)
+    flat = terms.cells(term, terms.codes)
     rows = np.bincount(flat, minlength=len(cells)) / len(flat)
     mean = z @ fit.found.mean[part][:, outputs]
     if own_scale is not None:

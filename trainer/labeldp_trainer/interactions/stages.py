@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64, UInt8
 
 from labeldp_trainer.interactions.answers import Answers, AnswerSums, Working
 from labeldp_trainer.interactions.columns import BinnedColumn
@@ -218,7 +218,7 @@ class Learner:
     """
 
     columns: Sequence[BinnedColumn]
-    codes: Int32[np.ndarray, "n c"]
+    codes: UInt8[np.ndarray, "n c"]
     source: Source
     factors: Float32[np.ndarray, " n"]
     order: int = 3

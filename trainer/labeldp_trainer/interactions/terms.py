@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, Int64
+from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 from scipy.sparse import csc_array
 
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
@@ -76,7 +76,7 @@ class Terms:
     """
 
     columns: Sequence[BinnedColumn]
-    codes: Int32[np.ndarray, "n c"]
+    codes: UInt8[np.ndarray, "n c"]
     chosen: tuple[Term, ...]
 
     @cached_property
@@ -116,7 +116,9 @@ class Terms:
             own = weights[place]
             table = self._leading(term)
             if table is not None and term.size <= _TABULATED:
-                total += (table.astype(np.float64) @ own)[self.cells(term.columns, self.codes)]
+                of_cells = table.astype(np.float64) @ own
+                for part in self.parts(BLOCK):
+                    total[part] += of_cells[self.cells(term.columns, self.codes[part])]
                 continue
             for part in self.parts():
                 total[part] += self._term(term, self.codes[part]).astype(np.float64) @ own
@@ -164,15 +166,15 @@ class Terms:
         return [len(self.columns[c].values) for c in columns]
 
     def cells(
-        self, columns: Sequence[int], codes: Int32[np.ndarray, "b c"]
+        self, columns: Sequence[int], codes: UInt8[np.ndarray, "b c"]
     ) -> Int32[np.ndarray, " b"]:
         """Which cell of the bins of some columns each of some rows is in."""
-        cell = codes[:, columns[0]]
+        cell = codes[:, columns[0]].astype(np.int32)
         for c, bins in zip(columns[1:], self.shape(columns)[1:], strict=True):
             cell = cell * np.int32(bins) + codes[:, c]
         return cell
 
-    def _term(self, term: Term, codes: Int32[np.ndarray, "b c"]) -> Float32[np.ndarray, "b k"]:
+    def _term(self, term: Term, codes: UInt8[np.ndarray, "b c"]) -> Float32[np.ndarray, "b k"]:
         functions, table, columns = term.functions(self.columns), self._leading(term), term.columns
         own = [codes[:, c] for c in columns]
         if table is None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64, UInt8
 
+from labeldp_trainer.data.features import room
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn, entries_of, learn_columns
@@ -26,7 +27,7 @@ from labeldp_trainer.interactions.questions import (
 )
 from labeldp_trainer.interactions.softmax import softmax_weights
 from labeldp_trainer.interactions.stages import STAGES, Fit, Learner
-from labeldp_trainer.interactions.terms import Terms
+from labeldp_trainer.interactions.terms import BLOCK, Terms
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import UNIT, RowOwners
@@ -47,16 +48,21 @@ def learned_columns(setting: Setting) -> list[BinnedColumn]:
     return found
 
 
-def codes_of(columns: list[BinnedColumn], features: Any) -> Int32[np.ndarray, "n c"]:
-    """The bins of all rows; those of a column follow one another in memory."""
+def codes_of(columns: list[BinnedColumn], features: Any) -> UInt8[np.ndarray, "n c"]:
+    """The bins of all rows; those of a column follow one another."""
     entries = entries_of(features)
-    return np.stack([c.codes(e) for c, e in zip(columns, entries, strict=True)]).T
+    found = room((len(entries[0]), len(columns)), np.uint8, by_column=True)
+    for j, (column, own) in enumerate(zip(columns, entries, strict=True)):
+        for start in range(0, len(own), BLOCK):
+            part = slice(start, start + BLOCK)
+            found[part, j] = column.codes(own[part])
+    return found
 
 
 def learner(
     setting: Setting,
     columns: list[BinnedColumn],
-    codes: Int32[np.ndarray, "n c"],
+    codes: UInt8[np.ndarray, "n c"],
     source: Source,
     factors: Float32[np.ndarray, " n"],
 ) -> Learner:
@@ -189,7 +195,7 @@ class KnownLabels:
     """
 
     columns: list[BinnedColumn]
-    codes: Int32[np.ndarray, "n c"]
+    codes: UInt8[np.ndarray, "n c"]
     targets: Coded
     base: Float64[np.ndarray, " k"] | None
     extra: float

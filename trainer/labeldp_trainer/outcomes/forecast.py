@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int32
+from jaxtyping import Float64, UInt8
 from scipy.optimize import brentq
 from scipy.special import softmax
 
@@ -93,7 +93,7 @@ def few_for_classes(rows: int, method: StagedRelease) -> bool:
 
 
 def _effects(
-    columns: list[BinnedColumn], codes: Int32[np.ndarray, "n c"], random: np.random.Generator
+    columns: list[BinnedColumn], codes: UInt8[np.ndarray, "n c"], random: np.random.Generator
 ) -> Float64[np.ndarray, " n"]:
     """The sum of effects of a row, of mean 0 and variance 1."""
     names = random.permutation([c for c, column in enumerate(columns) if column.rank])
@@ -110,7 +110,7 @@ def _effects(
 
 def _shares(
     columns: list[BinnedColumn],
-    codes: Int32[np.ndarray, "n c"],
+    codes: UInt8[np.ndarray, "n c"],
     classes: int,
     signal: float,
     random: np.random.Generator,

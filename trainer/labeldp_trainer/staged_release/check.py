@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32
+from jaxtyping import Int32, UInt8
 from labeldp_verify.printable import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
@@ -40,7 +40,7 @@ class PublicTable:
 
     features: Features
     columns: Sequence[BinnedColumn]
-    codes: Int32[np.ndarray, "n c"]
+    codes: UInt8[np.ndarray, "n c"]
     rows: RowOwners
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, UInt8
 from scipy.special import softmax
 from scipy.stats import norm
 
@@ -19,6 +19,7 @@ from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.interactions.questions import (
     BROAD,
     MAINLY_MAINS,
+    MEAN_ALONE,
     Answered,
     FirstGuess,
     KeepRows,
@@ -106,6 +107,7 @@ _MISSING = 2.0  # deviations, of all counts together
 _MOST_NOISE = 0.2  # of the squares of shares
 _LEAST_OF_EXPECTED = 0.25  # of the square that labels and predictions let expect
 _HIDDEN = 0.05  # of a deviation of labels: where noise of a mean is more, little is expected
+_ALONE = 5.0  # deviations of a count: of fewer labels beyond one bin, no feature tells anything
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
@@ -179,7 +181,7 @@ class Draws:
     """
 
     release: ReleaseInStages
-    codes: Int32[np.ndarray, "n c"]
+    codes: UInt8[np.ndarray, "n c"]
     rows: RowOwners
     exposure: Float32[np.ndarray, " n"] | None
     true: Callable[[], Labels] | None
@@ -210,7 +212,7 @@ class Draws:
             shares, _ = self._counted(lambda: self._true.astype(np.int64), len(facts.classes))
             return FirstGuess.of_classes(shares)
         edges = HistogramBins.of(facts.label_range).labels
-        shares = self._histogram(edges, lambda y: y)
+        shares, noise = self._histogram(edges, lambda y: y)
         middle = (edges[1:] + edges[:-1]) / 2
         if self.exposure is None:
             low, few = facts.label_range[0], not self.refined
@@ -228,14 +230,17 @@ class Draws:
             beyond = np.maximum(edges[:-1][None, :] - edges[1:, None], 0.0) ** 2 @ shares
             b = max(b, float(edges[1:][np.argmax(beyond <= _CUT_OFF * square)]))
         self._first_clip = clip = (b - a) / 2
-        if self.noise(clip) > _HIDDEN * variance**0.5 * self.rows.count:
+        if 1 - shares.max() < _ALONE * noise:
+            self.guess = MEAN_ALONE
+        elif self.noise(clip) > _HIDDEN * variance**0.5 * self.rows.count:
             self.guess = MAINLY_MAINS
         return FirstGuess(np.array([(a + b) / 2]), variance, clip, self._ends)
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
         edges, predicted = HistogramBins.of(self._ends).sizes, self._predicted(offset)
-        sizes = ResidualSizes(edges, self._histogram(edges, lambda y: np.abs(y - predicted)))
+        shares, _ = self._histogram(edges, lambda y: np.abs(y - predicted))
+        sizes = ResidualSizes(edges, shares)
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
         clip = sizes.best_clip(lambda clip: self.noise(clip) / self.rows.count, cost)
@@ -305,15 +310,17 @@ class Draws:
 
     def _histogram(
         self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
-    ) -> Float64[np.ndarray, " c"]:
-        """Shares of numbers in bins, without what noise alone may have made; the sum is 1."""
+    ) -> tuple[Float64[np.ndarray, " c"], float]:
+        """Shares of numbers in bins, without what noise alone may have made; the sum is 1. And the
+        deviation of the noise of one."""
 
         def bins() -> Int64[np.ndarray, " n"]:
             x = of(self._numbers())
             found = np.searchsorted(edges[1:-1], x, side="right")
             return np.where(np.isnan(x), len(edges) - 1, found)
 
-        return visible(*self._counted(bins, len(edges) - 1), np.diff(edges))
+        shares, noise = self._counted(bins, len(edges) - 1)
+        return visible(shares, noise, np.diff(edges)), noise
 
     def _counted(
         self,
@@ -419,7 +426,7 @@ class Draws:
 def measured(
     question: LabelQuestion,
     release: ReleaseInStages,
-    codes: Int32[np.ndarray, "n c"],
+    codes: UInt8[np.ndarray, "n c"],
     rows: RowOwners,
 ) -> Lengths:
     """The longest integer row of a question, and their digest."""

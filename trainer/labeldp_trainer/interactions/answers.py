@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int16
 
+from labeldp_trainer.data.features import room
 from labeldp_trainer.interactions.questions import LabelQuestion, Source
 from labeldp_trainer.interactions.terms import BLOCK, CellSums, Terms, tiles_of
 from labeldp_trainer.one_release.rows import UNIT
@@ -141,15 +142,15 @@ class Answers:
         taken = sum(each.kept.nbytes for each in self.found if each.kept is not None)
         kept = KeptRows(n if taken + 2 * n * question.size <= _KEPT_BYTES else 0, question.size)
         keep = kept.keep if len(kept.rows) else lambda part, whole: None
-        answered, shares, statistic, noise = source.sums(question, keep)
+        answered, shares, statistic, noise, predicted = source.sums(question, keep)
         answer = Answer(answered, self.terms.of(answered.terms), shares, statistic, noise)
         if len(kept.rows) and not kept.complete:  # the answer was there already
             kept = self._computed(answer, slice(None))
         if len(kept.rows):
             answer.kept = kept.rows
-        if answered.offset is not None:
-            offsets = answered.offset.over(self.terms, source.exposure)
-            answer.offsets = offsets.astype(np.float32)
+        if predicted is not None:
+            answer.offsets = room(predicted.shape, np.float32)
+            answer.offsets[:] = predicted
         self.found.append(answer)
 
     def sums(

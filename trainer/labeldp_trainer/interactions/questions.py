@@ -335,12 +335,14 @@ class Answered(NamedTuple):
         shares: [n] that multiply the rows.
         sums: in units of labels and of rows of length 1.
         noise: the deviation of their noise.
+        predicted: [n] that labels were compared with; None of classes.
     """
 
     question: LabelQuestion
     shares: Float[np.ndarray, " n"]
     sums: Float64[np.ndarray, "m k"]
     noise: float
+    predicted: Float64[np.ndarray, " n"] | None
 
 
 KeepRows = Callable[[slice, Float64[np.ndarray, "b m"]], None]

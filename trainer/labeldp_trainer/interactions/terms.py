@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 from scipy.sparse import csc_array
 
+from labeldp_trainer.data.features import room
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 
 MOST_PRODUCTS = {False: 40, True: 120}
@@ -111,7 +112,8 @@ class Terms:
 
     def weighted(self, weights: Float64[np.ndarray, " w"]) -> Float64[np.ndarray, " n"]:
         """All rows times weights; exact if these are integers up to MOST_WEIGHT."""
-        total = np.full(len(self.codes), weights[0] * (1 << VALUE_BITS))
+        total = room((len(self.codes),), np.float64)
+        total[:] = weights[0] * (1 << VALUE_BITS)
         for term, place in zip(self.chosen, self.places, strict=True):
             own = weights[place]
             table = self._leading(term)

@@ -236,7 +236,7 @@ class KnownLabels:
             if compared is not None:
                 t = t - compared[part, None]
             total = total + q.T @ t
-        return Answered(question, self.shares, total, _NOISELESS * question.clip)
+        return Answered(question, self.shares, total, _NOISELESS * question.clip, compared)
 
     def curve(self, offset: Offset, spread: float) -> None:
         """Predictions are mean labels."""

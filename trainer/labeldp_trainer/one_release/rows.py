@@ -127,8 +127,8 @@ UNIT = 1 << 24
 """Lattice steps in the length of the longest row."""
 STEPS = 1 << 12
 """Lattice steps from the centre of a range of labels to either end."""
-MOST_ROWS = (1 << 62) // (2 * UNIT * STEPS)
-"""Whose sum fits an int64 by far."""
+MOST_ROWS = (1 << 63) // (UNIT * STEPS) - 1
+"""Whose sum fits an int64."""
 _CHUNK = 4096  # rows
 _MOST_SQUARED = 4.0 * UNIT * UNIT
 SCALE = UNIT - UNIT / 1024

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64, UInt8
+from jaxtyping import Bool, Float, Float32, Float64, Int, Int32, Int64, UInt8
 from scipy.special import softmax
 from scipy.stats import norm
 
@@ -28,7 +28,7 @@ from labeldp_trainer.interactions.questions import (
     Offset,
     Residuals,
 )
-from labeldp_trainer.interactions.terms import Terms
+from labeldp_trainer.interactions.terms import BLOCK, Terms
 from labeldp_trainer.one_release.rows import (
     STEPS,
     UNIT,
@@ -203,16 +203,17 @@ class Draws:
         self._at, self._skewed, self._square, self._first_clip = 0, False, 0.0, 0.0
         self._slope: Callable[[float], float] = lambda clip: 1.0
         self._scale = LabelScale(0.0)
+        self._compared: tuple[Offset, Float64[np.ndarray, " n"]] | None = None
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
         facts = self.release.facts
         if facts.label_range is None:
             assert facts.classes is not None
-            shares, _ = self._counted(lambda: self._true.astype(np.int64), len(facts.classes))
+            shares, _ = self._counted(lambda part: self._true[part], len(facts.classes))
             return FirstGuess.of_classes(shares)
         edges = HistogramBins.of(facts.label_range).labels
-        shares, noise = self._histogram(edges, lambda y: y)
+        shares, noise = self._histogram(edges, self._numbers)
         middle = (edges[1:] + edges[:-1]) / 2
         if self.exposure is None:
             low, few = facts.label_range[0], not self.refined
@@ -239,7 +240,9 @@ class Draws:
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
         edges, predicted = HistogramBins.of(self._ends).sizes, self._predicted(offset)
-        shares, _ = self._histogram(edges, lambda y: np.abs(y - predicted))
+        shares, _ = self._histogram(
+            edges, lambda part: np.abs(self._numbers(part) - predicted[part])
+        )
         sizes = ResidualSizes(edges, shares)
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
@@ -258,7 +261,7 @@ class Draws:
         steps = np.maximum(np.rint(self.rows.relative.astype(float) * COUNT).astype(np.int64), 1)
         groups = ResidualGroups.of(self._predicted(offset), steps, spread, sigma)
         shares, noise = self._counted(
-            lambda: groups.cells_of(self._numbers() - groups.predicted), groups.cells, steps
+            lambda part: groups.cells_of(self._numbers(part), part), groups.cells, steps
         )
         ends = self.release.facts.label_range
         if ends is None or self._scale.power == 1:
@@ -282,8 +285,9 @@ class Draws:
         shares = row_shares(self._table(question), question, self.rows)
         part = part or self._draw_sums(question, shares, keep)
         self._at += 1
-        unit = self._unit(question.clip)
-        return Answered(question, shares, part.answer * unit, part.facts.sigma * unit)
+        unit, offset = self._unit(question.clip), question.offset
+        predicted = None if offset is None else self._predicted(offset)
+        return Answered(question, shares, part.answer * unit, part.facts.sigma * unit, predicted)
 
     @property
     def _classes(self) -> bool:
@@ -304,18 +308,20 @@ class Draws:
         assert self.true is not None  # or all is stored
         return self.true()
 
-    def _numbers(self) -> Float64[np.ndarray, " n"]:
-        """The labels on their scale."""
-        return self._scale.of(self._true)
+    def _numbers(self, part: slice) -> Float64[np.ndarray, " b"]:
+        """Labels on their scale."""
+        return self._scale.of(self._true[part])
 
     def _histogram(
-        self, edges: Float64[np.ndarray, " b"], of: Callable[[Labels], Labels]
+        self,
+        edges: Float64[np.ndarray, " b"],
+        numbers: Callable[[slice], Float64[np.ndarray, " r"]],
     ) -> tuple[Float64[np.ndarray, " c"], float]:
         """Shares of numbers in bins, without what noise alone may have made; the sum is 1. And the
         deviation of the noise of one."""
 
-        def bins() -> Int64[np.ndarray, " n"]:
-            x = of(self._numbers())
+        def bins(part: slice) -> Int64[np.ndarray, " r"]:
+            x = numbers(part)
             found = np.searchsorted(edges[1:-1], x, side="right")
             return np.where(np.isnan(x), len(edges) - 1, found)
 
@@ -324,7 +330,7 @@ class Draws:
 
     def _counted(
         self,
-        bins: Callable[[], Int64[np.ndarray, " n"]],
+        bins: Callable[[slice], Int[np.ndarray, " r"]],
         count: int,
         steps: int | Int64[np.ndarray, " n"] = COUNT,
     ) -> tuple[Float64[np.ndarray, " b"], float]:
@@ -334,7 +340,8 @@ class Draws:
             moved = histogram_sensitivity(self.rows.most_rows)
             sigma = self._plan.sigma(self._at, moved)
             counts = np.zeros(count + 1, np.int64)
-            np.add.at(counts, bins(), steps)
+            for part in Terms(self.release.columns, self.codes, ()).parts(BLOCK):
+                np.add.at(counts, bins(part), steps if isinstance(steps, int) else steps[part])
             facts = PartFacts(
                 kind=self._plan.parts[self._at][0],
                 sigma=sigma,
@@ -381,19 +388,23 @@ class Draws:
     ) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
         """The lengths of the integer rows, and their exact sum times the labels."""
         offset, classes = question.offset, self.release.facts.classes
-        if offset is None:
-            assert classes is not None
-            entries = self._true[:, None] == np.arange(len(classes))[None, :]
-        else:
+        predicted = None if offset is None else self._predicted(offset)
+
+        def entries(part: slice) -> Float64[np.ndarray, "b k"]:
+            if predicted is None:
+                assert classes is not None
+                return (self._true[part, None] == np.arange(len(classes))).astype(np.float64)
             # nothing if it is missing
-            apart = np.nan_to_num(self._numbers() - self._predicted(offset))
-            entries = in_steps(apart / question.clip)[:, None]
-        total = np.zeros((question.size, entries.shape[1]), np.int64)
+            apart = np.nan_to_num(self._numbers(part) - predicted[part])
+            return in_steps(apart / question.clip)[:, None].astype(np.float64)
+
+        outputs = 1 if classes is None else len(classes)
+        total = np.zeros((question.size, outputs), np.int64)
 
         def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
             for part, q in question.integer_rows(self._table(question), shares):
                 # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
-                np.add(total, (q.T @ entries[part].astype(np.float64)).astype(np.int64), out=total)
+                np.add(total, (q.T @ entries(part)).astype(np.int64), out=total)
                 keep(part, q)
                 yield part, q
 
@@ -420,7 +431,10 @@ class Draws:
         return Terms(self.release.columns, self.codes, question.terms)
 
     def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
-        return offset.over(Terms(self.release.columns, self.codes, ()), self.exposure)
+        if self._compared is None or self._compared[0] is not offset:
+            found = offset.over(Terms(self.release.columns, self.codes, ()), self.exposure)
+            self._compared = offset, found
+        return self._compared[1]
 
 
 def measured(

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, UInt8
 
 from labeldp_trainer.interactions.questions import MeanCurve
 
@@ -138,13 +138,15 @@ class ResidualGroups:
         return RESIDUAL_BINS * (len(self.edges) + 1)
 
     @cached_property
-    def _group(self) -> Int64[np.ndarray, " n"]:
-        return np.searchsorted(self.edges, self.predicted, side="right")
+    def _group(self) -> UInt8[np.ndarray, " n"]:
+        return np.searchsorted(self.edges, self.predicted, side="right").astype(np.uint8)
 
-    def cells_of(self, residuals: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        """The bins of the rows; ``cells`` of a row without a residual."""
+    def cells_of(self, labels: Float64[np.ndarray, " b"], part: slice) -> Int64[np.ndarray, " b"]:
+        """The bins of some rows with these labels; ``cells`` of a row without a label."""
+        residuals = labels - self.predicted[part]
         cuts = np.linspace(-_WIDEST, _WIDEST, RESIDUAL_BINS - 1) * self.deviation
-        bins = self._group * RESIDUAL_BINS + np.searchsorted(cuts, residuals, side="right")
+        bins = np.searchsorted(cuts, residuals, side="right")
+        bins += self._group[part].astype(np.int64) * RESIDUAL_BINS
         return np.where(np.isnan(residuals), self.cells, bins)
 
     def curve(

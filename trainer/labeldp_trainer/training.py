@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from labeldp_compile.toolkit import weak_promise
 from labeldp_trainer.config import LoadedConfig
@@ -137,7 +138,8 @@ def train(
     setting = Setting(loaded, dataset, model, loss, stored, representation, original, steps)
     if folder is not None:  # what it has kept is of these rows
         folder.require_same({"features_sha256": dataset.digest(), **user_facts(setting)})
-    method = builder.build(setting)
+    with _threads(loaded):
+        method = builder.build(setting)
     facts = _facts(setting, params, method)
     encoder = _encoder(setting, output, model_from)
 
@@ -159,7 +161,8 @@ def train(
         also(folder.path)
     notes = () if representation is None else representation.notes
     try:
-        fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
+        with _threads(loaded):
+            fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
         tested = _tested(fitted, loss, tests, dataset.test)
         if method.statement.epsilon is not None and not warned:  # of private labels
             warned = weak_promise(method.statement.epsilon)
@@ -182,6 +185,14 @@ def train(
         rows=dataset.train.rows,
         test=tested,
     )
+
+
+def _threads(loaded: LoadedConfig) -> contextlib.AbstractContextManager[object]:
+    """One thread of linear algebra for a model in closed form: its matrices are small, so others
+    mostly wait, and wait longest on a machine that has other work."""
+    if not loaded.config.closed_form:
+        return contextlib.nullcontext()
+    return threadpool_limits(1, user_api="blas")
 
 
 def read(

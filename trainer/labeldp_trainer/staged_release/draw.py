@@ -340,8 +340,8 @@ class Draws:
             moved = histogram_sensitivity(self.rows.most_rows)
             sigma = self._plan.sigma(self._at, moved)
             counts = np.zeros(count + 1, np.int64)
-            for part in Terms(self.release.columns, self.codes, ()).parts(BLOCK):
-                np.add.at(counts, bins(part), steps if isinstance(steps, int) else steps[part])
+            for block in Terms(self.release.columns, self.codes, ()).parts(BLOCK):
+                np.add.at(counts, bins(block), steps if isinstance(steps, int) else steps[block])
             facts = PartFacts(
                 kind=self._plan.parts[self._at][0],
                 sigma=sigma,

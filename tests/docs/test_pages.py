@@ -33,7 +33,7 @@ def ran(tmp_path_factory):
 @pytest.mark.parametrize(
     "page",
     [
-        *("compile.md", "persons.md", "nightly.md"),
+        *("compile.md", "sweep.md", "persons.md", "nightly.md"),
         pytest.param("policy.md", marks=pytest.mark.slow),
     ],
 )

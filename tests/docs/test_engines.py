@@ -14,8 +14,7 @@ from runtime.tests.engines.helpers import RESPONSE
 from tests.docs.pages import text_of
 from tests.fixtures.specs import spec
 
-PAGES = ("engines.md", "spark.md", "polars.md", "duckdb.md")
-PAGE = "".join(text_of(name) for name in PAGES)
+PAGE = "".join(map(text_of, ("engines.md", "spark.md", "polars.md", "duckdb.md")))
 
 
 def test_the_imports_work_and_the_options_exist():

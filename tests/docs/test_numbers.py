@@ -15,9 +15,8 @@ KINDS = ("proved", "declared", "estimated", "counted", "none")
 
 def rows():
     """[number, printed by, kind, held by] of each row."""
-    text = (ROOT / "benchmarks" / "notes" / "numbers.md").read_text(encoding="utf-8")
-    table = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
+    lines = (ROOT / "benchmarks/notes/numbers.md").read_text(encoding="utf-8").splitlines()
+    return [[c.strip() for c in x.strip("|").split("|")] for x in lines if x[:1] == "|"][2:]
 
 
 def holders():

@@ -14,8 +14,8 @@ index and 8 zeros.
 
 All numbers are little-endian and of 8 bytes, the kind and j of one byte. The messages of one kind
 are prefix-free, for which CBC-MAC is a pseudorandom function if AES is a pseudorandom permutation
-(Petrank and Rackoff, *CBC MAC for Real-Time Data Sources*, 2000); docs/keyed-words.md has the proof and
-the bound.
+(Petrank and Rackoff, *CBC MAC for Real-Time Data Sources*, 2000); docs/keyed-words.md has the proof
+and the bound.
 
 A second construction needs HMAC-SHA-256 alone, for engines without AES and ``labeldp export --to
 sql``:

@@ -1,4 +1,4 @@
-"""What readers of CSV do with twelve malformed files: the table of docs/tables.md.
+"""What readers of CSV do with twelve malformed files: the table of benchmarks/notes/csv.md.
 
     python benchmarks/csv_readers.py [--without spark]
 

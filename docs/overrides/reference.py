@@ -46,8 +46,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Links to the README of the runtime lead to its page here."""
-    return markdown.replace("](../runtime/README.md", "](runtime.md")
+    """Links to the README of the runtime lead to its page here; drawings are part of the page."""
+    text = markdown.replace("](../runtime/README.md", "](runtime.md")
+    return re.sub(r"!\[(.*)\]\((images/\S+\.svg)\)", drawing, text)
+
+
+def drawing(link: re.Match[str]) -> str:
+    """The SVG itself, so that currentColor is the text colour of the page and not of a file."""
+    svg = (Path(__file__).parents[1] / link[2]).read_text(encoding="utf-8")
+    svg = re.sub(r"<style>.*</style>|\n", "", svg)
+    return svg.replace('role="img"', f'role="img" aria-label="{html.escape(link[1])}"')
 
 
 def runtime_page() -> str:

@@ -1,7 +1,7 @@
 """Where rows and cells of CSV begin and end, and the text in them.
 
 A quote may only stand around a whole cell, and inside such a cell only doubled: where it stands
-elsewhere, readers disagree on which line ends it hides (docs/engines.md). Rows end with LF, CR LF
+elsewhere, readers disagree on which line ends it hides (docs/tables.md). Rows end with LF, CR LF
 or CR outside quotes. Lines are counted by ends of rows: a line end inside quotes does not count,
 so that no label decides which line a message names.
 """

@@ -14,8 +14,8 @@ index and 8 zeros.
 
 All numbers are little-endian and of 8 bytes, the kind and j of one byte. The messages of one kind
 are prefix-free, for which CBC-MAC is a pseudorandom function if AES is a pseudorandom permutation
-(Petrank and Rackoff, *CBC MAC for Real-Time Data Sources*, 2000); docs/replays.md has the proof and
-the bound.
+(Petrank and Rackoff, *CBC MAC for Real-Time Data Sources*, 2000); docs/keyed-words.md has the proof
+and the bound.
 
 A second construction needs HMAC-SHA-256 alone, for engines without AES and ``labeldp export --to
 sql``:
@@ -26,7 +26,7 @@ sql``:
 LENGTH is the number of bytes of the context, DIGEST the tables digest in hex. All numbers are
 decimal; LABEL is the canonical label as int64, and GROUP is empty without tables by group. KIND is
 ``i`` for integers, whose id is decimal, too, ``t`` for text in UTF-8, and ``b`` for bytes.
-docs/replays.md has the promise.
+docs/keyed-words.md has the promise.
 """
 
 import hashlib

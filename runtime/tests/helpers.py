@@ -91,7 +91,7 @@ def recertified(model, change):
 
 
 def plain_words(key, context, digest, version, value, label, count):
-    """One row's words, written from the specification in docs/replays.md."""
+    """One row's words, written from the specification in docs/keyed-words.md."""
     number = lambda n: n.to_bytes(8, "little")  # noqa: E731
     if isinstance(value, int):
         kind = 0 if value < 2**63 else 1

@@ -1,4 +1,4 @@
-"""Words by HMAC-SHA-256: the construction of docs/replays.md, rebuilt here from hmac."""
+"""Words by HMAC-SHA-256: the construction of docs/keyed-words.md, rebuilt here from hmac."""
 
 import hmac
 import pickle
@@ -61,7 +61,7 @@ def test_every_row_is_what_the_specification_says(ids, count, version, context, 
         assert got.reshape(len(ids), -1)[i].tolist() == expected.tolist()
 
 
-GOLDEN = [  # id, version, canonical label, group, three words: also in docs/replays.md
+GOLDEN = [  # id, version, canonical label, group, three words: also in docs/keyed-words.md
     (5, 0, 7, None, "673b76a78158f8b9 e57c805f12192595 acd2332d505a0b93"),
     (-5, 0, 7, None, "0f4214d4f372a97e 42d46e6bf00c536f 3a980bceef8b4a59"),
     (2**63, 0, 7, None, "614d21c3fb4b86b9 3d42e750c64db738 95f50eef9396feb8"),

@@ -1,4 +1,4 @@
-"""Keyed words: the construction of docs/replays.md, rebuilt here from hmac and AES."""
+"""Keyed words: the construction of docs/keyed-words.md, rebuilt here from hmac and AES."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_every_row_is_what_the_specification_says(ids, count, version, context, 
     assert got.reshape(len(ids), -1).tolist() == expected
 
 
-GOLDEN = [  # id, version, canonical label, three words: also in docs/replays.md
+GOLDEN = [  # id, version, canonical label, three words: also in docs/keyed-words.md
     (5, 0, 7, "3dc741b057c5b243 c866e5cfe2701757 52180632c423db21"),
     (-5, 0, 7, "283caf94c7544eb9 dd067f91b5a0bcdc 4423adf1a9e197f3"),
     (2**63, 0, 7, "6f24e8bfe510f976 c9c1afb6d19797bd 3f1f591d07a9a8af"),

@@ -1,9 +1,8 @@
-"""docs/engines.md: what it imports and names exists."""
+"""The pages on engines: what they import and name exists."""
 
 import importlib
 import inspect
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +11,10 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_compile.spec import parse_spec
 from runtime.tests import set_files
 from runtime.tests.engines.helpers import RESPONSE
+from tests.docs.pages import text_of
 from tests.fixtures.specs import spec
 
-PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
+PAGE = "".join(map(text_of, ("engines.md", "spark.md", "polars.md", "duckdb.md")))
 
 
 def test_the_imports_work_and_the_options_exist():

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from benchmarks import belief
 from labeldp_compile.check import policy_schema
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
@@ -33,7 +34,7 @@ def ran(tmp_path_factory):
 @pytest.mark.parametrize(
     "page",
     [
-        *("compile.md", "persons.md", "nightly.md"),
+        *("compile.md", "sweep.md", "persons.md", "nightly.md"),
         pytest.param("policy.md", marks=pytest.mark.slow),
     ],
 )
@@ -128,3 +129,10 @@ def test_tables_of_fields_are_whole():
 def test_the_committed_schema_is_that_of_the_policy():
     committed = (ROOT / "specs" / "labeldp-policy.schema.json").read_text(encoding="utf-8")
     assert committed == policy_schema(), "run: make schema"
+
+
+def test_choose_epsilon_shows_the_tables_and_the_picture_of_its_script(tmp_path, capsys):
+    belief.main(tmp_path)
+    shown = text_of("choose-epsilon.md") + text_of("images/belief.svg")
+    parts = [*capsys.readouterr().out.splitlines(), (tmp_path / "belief.svg").read_text("utf-8")]
+    assert len(parts) == 18 and all(part in shown for part in parts)

@@ -1,15 +1,15 @@
-"""docs/replays.md: its golden words are those of the tests, and its commands and names exist."""
+"""The pages on replays: golden words are those of the tests, and commands and names exist."""
 
 import re
-from pathlib import Path
 
 from click.testing import CliRunner
 from labeldp_runtime import Key
 
 from labeldp_compile.cli import main
 from runtime.tests.test_keyed_words import GOLDEN, GOLDEN_BY_GROUP, SECRET
+from tests.docs.pages import text_of
 
-PAGE = (Path(__file__).parents[2] / "docs" / "replays.md").read_text(encoding="utf-8")
+PAGE = text_of("replays.md") + text_of("keyed-words.md")
 
 
 def test_the_golden_words_are_tested_ones():

@@ -70,7 +70,7 @@ def test_the_page_names_every_dialect_and_which_were_not_run():
 
 
 def test_the_golden_words_are_tested_ones():
-    page = (DOCS / "replays.md").read_text(encoding="utf-8")
+    page = (DOCS / "keyed-words.md").read_text(encoding="utf-8")
     section = page.split("\n## HMAC-SHA-256 alone\n")[1].split("\n## ")[0]
     stated = re.findall(r"^\|.*\| ([0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16}) \|$", section, re.M)
     assert stated == [expected for *_, expected in GOLDEN]

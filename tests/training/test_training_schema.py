@@ -21,7 +21,7 @@ def test_the_committed_schema_is_current_and_the_docs_name_it():
     committed = (ROOT / "specs" / FILE).read_text(encoding="utf-8")
     assert committed == json_schema(), f"run: labeldp schema --training > specs/{FILE}"
     line = f"# yaml-language-server: $schema={FILE}"
-    assert line in (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    assert line in (ROOT / "docs" / "training-config.md").read_text(encoding="utf-8")
 
 
 def test_configs_fit_it_and_wrong_ones_do_not():

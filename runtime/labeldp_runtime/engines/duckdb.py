@@ -2,7 +2,7 @@
 
 Without ``side_effects`` DuckDB computes such a function once for equal mentions, once for all rows
 of a constant, and twice for a filter on its result. Then rows share random bits, or labels are
-drawn twice. docs/engines.md has the list, and what remains.
+drawn twice. docs/duckdb.md has what remains.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Not as an expression: ``pl.col(…).map_batches(randomizer)`` is computed once for each mention by the
 streaming engine. It is computed once for a whole column if Polars sees that the column is constant,
 or if it was declared elementwise and the column is a literal: all rows then share random bits.
-docs/engines.md has the list.
+benchmarks/notes/engines.md has the list.
 """
 
 import warnings

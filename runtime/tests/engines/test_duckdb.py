@@ -138,5 +138,5 @@ def test_only_a_call_inside_unnest_is_more_than_one_mention(pairs, query):
     with pytest.warns(ReplayWarning, match="UNNEST"):
         register(pairs[0], "p", Watched(Randomizer(joint.model("text"))))
     pairs[0].execute(query).fetchall()
-    # docs/engines.md says so; a DuckDB that calls once here, too, is a better one.
+    # docs/duckdb.md says so; a DuckDB that calls once here, too, is a better one.
     assert sum(rows) == 10_000 * (1 if query in ONCE else 2)

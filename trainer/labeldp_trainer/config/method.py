@@ -61,7 +61,7 @@ class LabelDpPro(Central):
     """LabelDP-Pro: projects the noisy gradient onto the span or hull of possible gradients.
 
     Measured: level with ``dp_sgd`` at small ε and behind it at larger ones, once ``dp_sgd`` has
-    learning rates of 4 (docs/measured/projections.md). The denoisers ``self_span`` and
+    learning rates of 4 (benchmarks/notes/projections.md). The denoisers ``self_span`` and
     ``self_conv`` use the features of the batch, so their batches cannot be secret.
     """
 

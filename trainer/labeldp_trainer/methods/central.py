@@ -272,9 +272,9 @@ def _accountant(plan: NoisePlan) -> str:
 # ``method: {kind: dp_sgd}`` and ``{kind: labeldp_pro}``: a private step, its noise calibrated.
 #
 # The published ``labeldp_pro`` projects noisy sums onto what gradients can be. Computing with a
-# noisy sum is post-processing, so its promise is that of ``dp_sgd``. Measured
-# (``docs/measured/projections.md``), on images with large learning rates: ``alt_conv`` with hulls
-# of 256 was up to 3 points ahead of DP-SGD on MNIST at a true ε of 0.1 to 0.2, the more the longer
+# noisy sum is post-processing, so its promise is that of ``dp_sgd``. Measured on
+# images with large learning rates (``benchmarks/notes/projections.md``): ``alt_conv`` with hulls of
+# 256 was up to 3 points ahead of DP-SGD on MNIST at a true ε of 0.1 to 0.2, the more the longer
 # both trained. It was level there on Fashion-MNIST, and 1 to 3 points behind on both at larger ε.
 
 _DRAWN_BYTES = 1 << 26  # what the batches and noise of steps that are drawn together may take

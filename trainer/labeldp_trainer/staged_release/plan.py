@@ -1,7 +1,7 @@
 """How the budget is divided among the parts of a release: from public facts alone.
 
 The shares are those of Σ Δ²/σ², in which Gaussian noise composes without loss. They were fixed on
-tables that no table of results uses (docs/measured/tables.md).
+tables that no table of results uses (benchmarks/notes/models-of-tables.md).
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ def statement(
 # a new model on all private labels so far. The first stage has a uniform prior, with which
 # RRWithPrior is randomized response. Private labels are written to disk before a step uses them.
 #
-# Measured on ten classes of images with two stages (``docs/measured/training-on-sets.md``): 38 to
-# 42 points behind sets in closed form at ε = 0.5, and level with them at ε = 2.
+# Measured on ten classes of images with two stages (``benchmarks/notes/training-on-sets.md``): 38
+# to 42 points behind sets in closed form at ε = 0.5, and level with them at ε = 2.
 
 STAGE = "stage_of_example"
 
@@ -242,8 +242,8 @@ def softmax(logits: NDArray[Any], temperature: float) -> NDArray[np.float64]:
 # 1/10 at ε = 1), so at a learning rate that suits true labels a model hardly moves in a few epochs.
 # Its gradients are therefore divided by that share. Steps of Adam do not depend on it.
 #
-# Measured on ten classes of images (``docs/measured/training-on-sets.md``): 11 to 13 points behind
-# sets in closed form at ε = 0.5, and ahead of them by 0.5 to 0.9 at ε = 2.
+# Measured on ten classes of images (``benchmarks/notes/training-on-sets.md``): 11 to 13 points
+# behind sets in closed form at ε = 0.5, and ahead of them by 0.5 to 0.9 at ε = 2.
 
 
 class AlibiBuilder(LabelNoiseBuilder[Alibi]):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -54,6 +54,7 @@ from labeldp_trainer.run.folder import (
 if TYPE_CHECKING:  # it imports JAX
     from labeldp_trainer.representations import Representation
 
+T = TypeVar("T")
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 
 
@@ -138,8 +139,7 @@ def train(
     setting = Setting(loaded, dataset, model, loss, stored, representation, original, steps)
     if folder is not None:  # what it has kept is of these rows
         folder.require_same({"features_sha256": dataset.digest(), **user_facts(setting)})
-    with _threads(loaded):
-        method = builder.build(setting)
+    method = _computed(loaded, lambda: builder.build(setting))
     facts = _facts(setting, params, method)
     encoder = _encoder(setting, output, model_from)
 
@@ -161,8 +161,8 @@ def train(
         also(folder.path)
     notes = () if representation is None else representation.notes
     try:
-        with _threads(loaded):
-            fitted = method.fit(TrainingRun(setting, folder, params, tests, progress))
+        run = TrainingRun(setting, folder, params, tests, progress)
+        fitted = _computed(loaded, lambda: method.fit(run))
         tested = _tested(fitted, loss, tests, dataset.test)
         if method.statement.epsilon is not None and not warned:  # of private labels
             warned = weak_promise(method.statement.epsilon)
@@ -187,12 +187,13 @@ def train(
     )
 
 
-def _threads(loaded: LoadedConfig) -> contextlib.AbstractContextManager[object]:
-    """One thread of linear algebra for a model in closed form: its matrices are small, so others
-    mostly wait, and wait longest on a machine that has other work."""
+def _computed(loaded: LoadedConfig, compute: Callable[[], T]) -> T:
+    """For a model in closed form with one thread of linear algebra: its matrices are small, so
+    others mostly wait, and wait longest on a machine that has other work."""
     if not loaded.config.closed_form:
-        return contextlib.nullcontext()
-    return threadpool_limits(1, user_api="blas")
+        return compute()
+    with threadpool_limits(1, user_api="blas"):
+        return compute()
 
 
 def read(

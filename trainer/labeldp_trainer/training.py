@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -139,7 +140,7 @@ def train(
     setting = Setting(loaded, dataset, model, loss, stored, representation, original, steps)
     if folder is not None:  # what it has kept is of these rows
         folder.require_same({"features_sha256": dataset.digest(), **user_facts(setting)})
-    method = _computed(loaded, lambda: builder.build(setting))
+    method = _computed(loaded, partial(builder.build, setting))
     facts = _facts(setting, params, method)
     encoder = _encoder(setting, output, model_from)
 
@@ -161,8 +162,9 @@ def train(
         also(folder.path)
     notes = () if representation is None else representation.notes
     try:
-        run = TrainingRun(setting, folder, params, tests, progress)
-        fitted = _computed(loaded, lambda: method.fit(run))
+        fitted = _computed(
+            loaded, partial(method.fit, TrainingRun(setting, folder, params, tests, progress))
+        )
         tested = _tested(fitted, loss, tests, dataset.test)
         if method.statement.epsilon is not None and not warned:  # of private labels
             warned = weak_promise(method.statement.epsilon)

@@ -194,8 +194,8 @@ class Guess:
 BROAD = Guess(0.6, 0.3, (0.2, 0.1, 0.05), (0.4, 0.7, 0.9, 1.0))
 MAINLY_MAINS = Guess(0.85, 0.05, (0.03, 0.02, 0.01), (1.0, 1.0, 1.0, 1.0))
 """For noise that hides most interactions, as that of classes does, which are not centred."""
-MEAN_ALONE = Guess(1e-6, 1e-7, (1e-7, 1e-7, 1e-7), (1.0, 1.0, 1.0, 1.0))
-"""For labels that are nearly all alike: what is asked is their mean."""
+MEAN_ALONE = Guess(0.0, 0.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0, 1.0))
+"""For labels that are nearly all alike: there are no terms, and what is asked is their mean."""
 
 
 @dataclass(frozen=True)

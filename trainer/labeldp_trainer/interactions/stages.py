@@ -116,8 +116,11 @@ class _Model:
     def fitted(self, answers: Answers, evidence: NoisySums, *, searched: bool, last: bool) -> Fit:
         """To answers, and what they say of the terms; ``last``: nothing is asked after it."""
         term_of, constant, probability = self.terms.term_of, self.constant, 1.0
-        by_heredity = last and not searched
-        if by_heredity:
+        there = bool(self.terms.chosen)
+        by_heredity = there and last and not searched
+        if not there:
+            variances = self.prior
+        elif by_heredity:
             if len(self.base) > 2:
                 evidence = together(evidence, by_column(self.prior, term_of, constant), self.base)
             chosen = self.terms.chosen
@@ -126,7 +129,9 @@ class _Model:
             variances = variances_by_evidence(
                 evidence, term_of, self.prior, self.kinds, constant, searched=searched
             )
-        if by_heredity or searched:  # noise alone looks like effects, too: all together, or none
+        if by_heredity or (
+            there and searched
+        ):  # noise alone looks like effects, too: all together, or none
             alike = np.zeros(len(variances), np.int64)
             factors, probability = likeliest_factors(evidence, term_of, variances, alike, constant)
             variances = variances * factors
@@ -295,6 +300,8 @@ class Learner:
 
     @property
     def _names(self) -> list[int]:
+        if not self.source.guess.mains:
+            return []
         return [c for c, column in enumerate(self.columns) if column.rank]
 
     def _pairs(self) -> list[Term]:
@@ -413,7 +420,7 @@ def _prior(
 ) -> Float64[np.ndarray, " g"]:
     """[G] prior variances of the columns of terms before a stage's answer."""
     if not known:
-        main = np.array([term.size == 1 for term in chosen])
+        main = np.array([term.size == 1 for term in chosen], bool)
         shares = guess.mains / max(main.sum(), 1), guess.interactions / max((~main).sum(), 1)
         return np.asarray(variance * np.where(main, *shares))
     new = [term for term in chosen if term not in known]

@@ -27,7 +27,7 @@ from labeldp_trainer.interactions.questions import (
 )
 from labeldp_trainer.interactions.softmax import softmax_weights
 from labeldp_trainer.interactions.stages import STAGES, Fit, Learner
-from labeldp_trainer.interactions.terms import BLOCK, Terms
+from labeldp_trainer.interactions.terms import BLOCK, Term, Terms
 from labeldp_trainer.methods.method import Fitted, Method, Setting, TrainingRun
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.rows import UNIT, RowOwners
@@ -97,6 +97,10 @@ def params_of(
     if ends is None and len(base) == 1:  # log-odds, as logits of two classes
         weights = np.concatenate([-weights / 2, weights / 2], axis=1)
         base = np.concatenate([-base / 2, base / 2])
+    if not terms.chosen:  # predictions are of rows: a column of no effect says how many there are
+        any_column = next(c for c, column in enumerate(terms.columns) if column.rank)
+        terms = terms.of((Term((any_column,)),))
+        weights = np.pad(weights, [(0, terms.width - 1), (0, 0)])
     columns: dict[str, Any] = {}
     for c in sorted({c for term in terms.chosen for c in term.columns}):
         column = terms.columns[c]
@@ -165,13 +169,15 @@ class Staged(Method):
     def fit(self, run: TrainingRun) -> Fitted:
         """The solution. Raises InputError."""
         params, facts = self.solve(run)
-        metrics = run.tested(params)
-        notes = () if metrics else _hidden(read_effects(run.folder.path / EXPLAINED))
+        metrics, effects = run.tested(params), read_effects(run.folder.path / EXPLAINED)
+        notes = () if metrics and len(effects.importance) else _hidden(effects)
         return Fitted(params, run.setting.model, metrics, notes, facts)
 
 
 def _hidden(effects: Effects) -> tuple[str, ...]:
-    """Without a test set: a warning from what was learned, which spends nothing."""
+    """Without a test set, or effects: a warning from what was learned, which spends nothing."""
+    if not len(effects.importance):
+        return ("labels are nearly all alike, as far as noise shows: the model is their mean",)
     if (effects.importance > effects.error).any():
         return ()
     return (

@@ -6,6 +6,7 @@ import shutil
 
 import jax
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -266,3 +267,27 @@ def test_a_fit_that_fails_on_noise_alone_draws_nothing(tmp_path, monkeypatch):
     result = labeldp(config, "-o", output)
     assert result.exit_code == 2 and "nothing was released" in result.stderr
     assert not output.exists()
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_of_labels_that_are_all_alike_the_mean_alone_is_learned(tmp_path, loss):
+    random, rows = np.random.default_rng(3), 2_000
+    features = {"a": random.normal(size=rows), "c": random.choice(["x", "y"], rows)}
+    pq.write_table(pa.table({**features, "y": np.full(rows, 7.0)}), tmp_path / "train.parquet")
+    text = CONFIG % ("parquet", "", loss, ", label_range: [0, 40]")
+    (tmp_path / "t.yaml").write_text(text, encoding="utf-8")
+    result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run")
+    assert result.exit_code == 0 and "the model is their mean" in result.output
+    release = read_staged(tmp_path / "run/release.npz")
+    assert {part.facts.terms for part in release.parts if part.facts.kind == "sums"} == {()}
+    verify = ["--verify-release", tmp_path / "run/release.npz"]
+    assert labeldp(tmp_path / "t.yaml", *verify).exit_code == 0
+    source = ["predict", tmp_path / "run", tmp_path / "train.parquet", "-o", tmp_path / "o.parquet"]
+    assert CliRunner().invoke(main, list(map(str, source))).exit_code == 0
+    (predicted,) = set(pq.read_table(tmp_path / "o.parquet")["prediction"].to_pylist())
+    assert predicted == pytest.approx(7, abs=1)
+    assert export(tmp_path / "run", tmp_path / "m.onnx").exit_code == 0
+
+
+def export(run, output):
+    return CliRunner().invoke(main, ["export", str(run), "--to", "onnx", "-o", str(output)])

@@ -1,5 +1,6 @@
 """Pairs of answers: what is learned, and that nothing public depends on which one is preferred."""
 
+import hashlib
 import json
 import re
 
@@ -15,6 +16,7 @@ from labeldp_trainer.outcomes.predict import open_trained
 from labeldp_trainer.training import train
 
 from labeldp_compile.cli import main
+from labeldp_compile.tabular.provenance import KEY, read_note
 
 ROWS, P = 1500, 6
 SEEN = "first: a, second: b"
@@ -146,6 +148,19 @@ def test_which_answer_was_chosen_shows_in_no_byte_but_noisy_ones(tmp_path, what,
     assert table.column_names == ["prompt", "yes", "no", "probability"]
     chosen = np.array([text[0] == "a" for text in table["yes"].to_pylist()])
     assert (chosen == first).mean() > 0.7
+    params = (tmp_path / "case0" / "again" / "params.npz").read_bytes()
+    assert json.loads(table.schema.metadata[KEY]) == {
+        "format_version": "1.0",
+        "columns": {},
+        "run": {
+            "params_sha256": hashlib.sha256(params).hexdigest(),
+            "epsilon": 4.0,
+            "delta": 1e-5,
+            "unit": "label",
+            "max_examples_per_user": None,
+        },
+    }
+    assert read_note(tmp_path / "case0" / "o.parquet", table.schema.metadata) == {}
 
 
 def test_labels_are_one_and_minus_one_and_ties_are_nothing(tmp_path, monkeypatch):

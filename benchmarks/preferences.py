@@ -90,7 +90,7 @@ def images(random_):
     x = x - x.mean(axis=0)
     values, turn = np.linalg.eigh(x.T @ x / len(x))
     p = x @ turn[:, ::-1][:, :60] / np.sqrt(values[::-1][:60] + 0.1)
-    return p, np.maximum(p @ random_.normal(size=(60, 600)) / 60**0.5, 0), y
+    return p, np.maximum(p @ random_.normal(size=(60, 300)) / 60**0.5, 0), y
 
 
 def answers(name, random_):
@@ -183,13 +183,14 @@ class Study:
     def sgd(self, epsilon):
         """The best of three rates on the test pairs."""
         sigma, found = sgd_noise(epsilon), []
-        x = self.z * self.scale**0.7  # as one release expects signals
+        x = (self.z * self.scale**0.7).astype(np.float32)  # as one release expects signals
         x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)  # answers may be equal
         for rate in RATES:
             w, mean = np.zeros((2, x.shape[1]))
             for step in range(STEPS):
                 rows = np.flatnonzero(self.random.random(PAIRS) < SHARE)
-                slope = x[rows].T @ (expit(x[rows] @ w) - self.first[rows])
+                some = x[rows]
+                slope = some.T @ (expit(some @ w.astype(np.float32)) - self.first[rows])
                 noisy = slope + sigma * self.random.normal(size=len(w))
                 w = w - rate * len(w) / 8 / (SHARE * PAIRS) * noisy
                 mean += w * (step >= STEPS // 2)

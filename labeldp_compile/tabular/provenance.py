@@ -308,6 +308,13 @@ def write_note(columns: Mapping[str, Provenance]) -> bytes:
     return canonical_json({"format_version": FORMAT_VERSION, "columns": stated}).encode()
 
 
+def run_note(run: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """The metadata of a file without private columns that post-processes this run of training."""
+    return {
+        KEY: canonical_json({"format_version": FORMAT_VERSION, "columns": {}, "run": run}).encode()
+    }
+
+
 def read_note(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Provenance]:
     """The private columns of a schema by name; none without a note. Raises DataError."""
     text = (metadata or {}).get(KEY)

@@ -67,6 +67,7 @@ from labeldp_compile.tabular.provenance import NOT_SHOWN as NOT_SHOWN
 from labeldp_compile.tabular.provenance import is_noted as is_noted
 from labeldp_compile.tabular.provenance import no_note as no_note
 from labeldp_compile.tabular.provenance import require_true as require_true
+from labeldp_compile.tabular.provenance import run_note as run_note
 from labeldp_compile.tabular.reader import read_columns as read_columns
 from labeldp_compile.tabular.reader import read_schema as read_schema
 from labeldp_compile.tabular.reader import require_distinct as require_distinct

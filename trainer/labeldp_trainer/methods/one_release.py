@@ -1,5 +1,6 @@
 """``method: {kind: one_release}``: one noisy statistic of the labels, and a fit to it alone."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -121,7 +122,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         return ClosedForm(
             solve=lambda: self._fit(release, rows),
             coefficients=lambda: coefficients_of(whole, estimates, weighted=True),
-            statement=self._statement(release, declared),
+            statement=self._statement(release, rows, declared),
             keep=keep,
             files={FILE: release.to_bytes()},
             notes=_notes(setting, release, rows),
@@ -145,7 +146,9 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         (method, classes), label = stated_labels(setting), self.loaded.config.data.label
         require_all(self.loaded, checks(release, rows, method, classes, label))
 
-    def _statement(self, release: Release, declared: tuple[str, ...]) -> Statement:
+    def _statement(
+        self, release: Release, rows: PublicRows, declared: tuple[str, ...]
+    ) -> Statement:
         method, facts = self.method, release.facts
         one = method.max_examples_per_user is None
         moves = "a label moves" if one else "all labels of a user together move"
@@ -168,6 +171,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 "gap_to_the_best_noise_shape": facts.gap,
                 "rows_sha256": facts.rows_sha256,
                 "users": None if facts.users is None else facts.users.model_dump(),
+                "most_shortened_user": _most_shortened(release, rows),
             },
             released=RELEASED,
             secret=(_ORDER if ordered else "the true labels",),
@@ -175,6 +179,20 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
             again=AGAIN,
             declared=declared,
         )
+
+
+def _most_shortened(release: Release, rows: PublicRows) -> dict[str, float] | None:
+    """How many rows the user has whose rows were shortened most, and by which factor at most.
+
+    That factor is the bound of what all labels of the user move, over what one row can: √(L·λ) of
+    Theorem 13 for L rows of one length, where λ bounds the eigenvalues of their products.
+    """
+    shares = release.weights.shares(rows)
+    if shares is None or rows.owners is None:
+        return None
+    most = int(shares.argmin())
+    factor = math.nextafter(1 / float(shares[most]), math.inf)
+    return {"rows": int((rows.owners == rows.owners[most]).sum()), "factor": factor}
 
 
 def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, ...]:

@@ -171,10 +171,14 @@ class Weights:
 
     def chunks(self, rows: PublicRows) -> Iterator[Chunk]:
         """Used columns and integer rows, part by part; shares multiply the rows."""
+        return self._chunks(rows, self.shares(rows))
+
+    def shares(self, rows: PublicRows) -> Float64[np.ndarray, " n"] | None:
+        """[n] what multiplies the rows (``user_shares``)."""
         if self not in rows.shares:
             whole = ((chunk.rows, chunk.integers) for chunk in self._chunks(rows, None))
             rows.shares[self] = user_shares(rows, whole, self.scale)
-        return self._chunks(rows, rows.shares[self])
+        return rows.shares[self]
 
     def _chunks(
         self, rows: PublicRows, shares: Float64[np.ndarray, " n"] | None

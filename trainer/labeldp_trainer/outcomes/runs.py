@@ -444,6 +444,7 @@ def summary(loaded: LoadedConfig, result: Result) -> list[str]:
     facts = {
         "privacy": _privacy(statement),
         "beyond ε": _excess(statement),
+        "one user": _shortened(statement),
         "public": _public(statement),
         f"test {REPORTED[loaded.config.loss]}": _metric(loaded, result),
         "keep secret": "; ".join(statement.secret),
@@ -521,6 +522,18 @@ def _excess(statement: Statement) -> str:
     return (
         f"outcomes that say more have a probability of at most {at_most(excess['at_most'], 3)} "
         f"(proved), which is not δ"
+    )
+
+
+def _shortened(statement: Statement) -> str:
+    """By how much users cost more noise than labels."""
+    found = statement.details.get("most_shortened_user")
+    if found is None:
+        return ""
+    factor, rows = at_most(found["factor"], 3), found["rows"]
+    return (
+        f"rows became up to {factor} times shorter, as if the noise were {factor} times larger "
+        f"(proved, for a user with {rows:,} rows; adding up lengths gives up to {rows:,})"
     )
 
 

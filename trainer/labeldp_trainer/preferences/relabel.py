@@ -19,7 +19,8 @@ import pyarrow as pa
 from jaxtyping import Bool, Float32
 from scipy.special import softmax
 
-from labeldp_compile.toolkit import files_of, format_of, refused, replaced_when_whole
+from labeldp_compile.toolkit import files_of, format_of, refused, replaced_when_whole, run_note
+from labeldp_trainer.config import OneRelease
 from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.data.pairs import Pairs, batches_of_pairs
@@ -44,7 +45,9 @@ def predict_pairs(
     """Write which answer of each pair is preferred; returns how many pairs there are.
 
     With ``relabel``, ``keep`` are columns that are copied, and ``pairs`` are columns with the two
-    answers. The output appears whole or not at all. Raises InputError.
+    answers. A Parquet output has a note in its schema's metadata: the digest of the parameters, ε,
+    δ, and whether they are for a label or for all labels of a user. The output appears whole or not
+    at all. Raises InputError.
     """
     data = trained.loaded.config.data
     assert isinstance(data, PairsData)
@@ -57,11 +60,12 @@ def predict_pairs(
     if written is None:
         raise refused(output, "expected an output name that ends in .parquet, .csv or .csv.gz")
     names = list(dict.fromkeys([*keep, *itertools.chain.from_iterable(pairs)]))
-    rows, sink, first = 0, None, None
+    rows, sink, first, note = 0, None, None, _note(trained)
     most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
     with replaced_when_whole(output, most=most) as file:
         for batch in _batches(data, source, names):
             table = _written(trained, batch, keep, pairs, relabel=relabel, p=probabilities)
+            table = table.replace_schema_metadata(note)
             sink = sink or sink_of(file, written, source, table.schema)
             first = first or table.schema
             if table.schema != first:
@@ -73,6 +77,21 @@ def predict_pairs(
             raise refused(source, "has no rows")
         sink.finish()
     return rows
+
+
+def _note(trained: Trained) -> dict[bytes, bytes]:
+    config = trained.loaded.config
+    method, most = config.method, config.examples_per_user
+    assert isinstance(method, OneRelease)
+    return run_note(
+        {
+            "params_sha256": hashlib.sha256(trained.folder.params.read_bytes()).hexdigest(),
+            "epsilon": method.epsilon,
+            "delta": method.delta,
+            "unit": "label" if most is None else "user",
+            "max_examples_per_user": most,
+        }
+    )
 
 
 def _require_public(data: PairsData, keep: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:

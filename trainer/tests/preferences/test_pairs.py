@@ -1,6 +1,8 @@
 """Pairs of answers: what is learned, and that nothing public depends on which one is preferred."""
 
+import hashlib
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ from labeldp_trainer.outcomes.predict import open_trained
 from labeldp_trainer.training import train
 
 from labeldp_compile.cli import main
+from labeldp_compile.tabular.provenance import KEY, read_note
 
 ROWS, P = 1500, 6
 SEEN = "first: a, second: b"
@@ -145,6 +148,19 @@ def test_which_answer_was_chosen_shows_in_no_byte_but_noisy_ones(tmp_path, what,
     assert table.column_names == ["prompt", "yes", "no", "probability"]
     chosen = np.array([text[0] == "a" for text in table["yes"].to_pylist()])
     assert (chosen == first).mean() > 0.7
+    params = (tmp_path / "case0" / "again" / "params.npz").read_bytes()
+    assert json.loads(table.schema.metadata[KEY]) == {
+        "format_version": "1.0",
+        "columns": {},
+        "run": {
+            "params_sha256": hashlib.sha256(params).hexdigest(),
+            "epsilon": 4.0,
+            "delta": 1e-5,
+            "unit": "label",
+            "max_examples_per_user": None,
+        },
+    }
+    assert read_note(tmp_path / "case0" / "o.parquet", table.schema.metadata) == {}
 
 
 def test_labels_are_one_and_minus_one_and_ties_are_nothing(tmp_path, monkeypatch):
@@ -193,6 +209,26 @@ def test_columns_of_numbers_get_splines_and_users_are_protected(tmp_path):
     result = run(config(data, ", user_column: who, max_examples_per_user: 3"), tmp_path)
     assert result.test.model["accuracy"] > 0.8
     assert json.loads((tmp_path / "run" / "privacy.json").read_text())["details"]["users"]
+
+
+@pytest.mark.parametrize(("alike", "least", "most"), [(True, 3, 3.01), (False, 3**0.5, 2.9)])
+def test_a_run_says_how_much_shorter_rows_of_a_user_became(tmp_path, alike, least, most):
+    """By 3 if three rows are one again and again, and by √3 at least if they are not."""
+    a, b, first = answers(rows=900)
+    if alike:
+        a, b = np.repeat(a[::3], 3, axis=0), np.repeat(b[::3], 3, axis=0)
+    seen(tmp_path / "train.parquet", a, b, first, who=np.arange(900) // 3)
+    users = ", user_column: who, max_examples_per_user: 3"
+    (tmp_path / "c.yaml").write_text(config(SEEN, users), encoding="utf-8")
+    said = CliRunner().invoke(
+        main, ["train", str(tmp_path / "c.yaml"), "-o", str(tmp_path / "run")]
+    )
+    assert said.exit_code == 0, said.output
+    found = json.loads((tmp_path / "run" / "privacy.json").read_text())["details"]
+    found = found["most_shortened_user"]
+    assert found["rows"] == 3 and least <= found["factor"] <= most
+    shown = float(re.search(r"rows became up to ([0-9.]+) times shorter", said.output)[1])
+    assert 0 <= shown - found["factor"] <= 0.01
 
 
 def test_a_release_is_verified_from_the_features(tmp_path):

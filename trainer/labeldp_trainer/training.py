@@ -120,8 +120,27 @@ def train(
     ``staged_release`` fit instead of a new one.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
-    training diverged.
+    training diverged, or memory was too small for what follows a release.
     """
+    try:
+        return _trained(loaded, output, model, release, progress, steps, announce, resume=resume)
+    except MemoryError:
+        kept = "--resume continues, where there is more" if output.exists() else "nothing was drawn"
+        reason = f"{output}: this needs more memory than there is; {kept}"
+        raise RunFolderError(reason) from None
+
+
+def _trained(
+    loaded: LoadedConfig,
+    output: Path,
+    model: Model | None,
+    release: Path | None,
+    progress: Callable[[Line], None],
+    steps: Steps,
+    announce: Announce,
+    *,
+    resume: bool,
+) -> Result:
     folder = find_run(output, loaded.digest, resume=resume)
     builder = open_method(loaded, folder, release)
     original, loss = read(loaded, builder, (loaded.config.data.label,))

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import FeatureShape, training
 from labeldp_trainer.interactions.effects import effects_of
+from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import staged_release as method_module
 from labeldp_trainer.methods.interactions import params_of
@@ -267,6 +268,32 @@ def test_a_fit_that_fails_on_noise_alone_draws_nothing(tmp_path, monkeypatch):
     result = labeldp(config, "-o", output)
     assert result.exit_code == 2 and "nothing was released" in result.stderr
     assert not output.exists()
+
+
+def test_too_little_memory_after_a_draw_loses_nothing(tmp_path, monkeypatch):
+    config, output = prepare(tmp_path)
+    rehearse, learn = method_module.StagedReleaseBuilder._rehearse, Learner._next
+
+    def fails(self, stage, known):
+        if stage == 1:
+            raise MemoryError
+        return learn(self, stage, known)
+
+    def rehearsed(*given):
+        monkeypatch.setattr(Learner, "_next", learn)
+        rehearse(*given)
+        monkeypatch.setattr(Learner, "_next", fails)
+
+    monkeypatch.setattr(method_module.StagedReleaseBuilder, "_rehearse", rehearsed)
+    result = labeldp(config, "-o", output)
+    assert result.exit_code == 2 and "more memory than there is; --resume" in result.stderr
+    drawn = read_staged(output / "release.npz").parts
+    monkeypatch.undo()
+    assert labeldp(config, "-o", output, "--resume").exit_code == 0
+    again = read_staged(output / "release.npz").parts
+    assert 0 < len(drawn) < len(again)
+    for one, other in zip(drawn, again, strict=False):
+        np.testing.assert_array_equal(one.answer, other.answer)
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson"])

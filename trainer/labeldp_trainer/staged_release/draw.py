@@ -107,7 +107,6 @@ _MISSING = 2.0  # deviations, of all counts together
 _MOST_NOISE = 0.2  # of the squares of shares
 _LEAST_OF_EXPECTED = 0.25  # of the square that labels and predictions let expect
 _HIDDEN = 0.05  # of a deviation of labels: where noise of a mean is more, little is expected
-_ALONE = 5.0  # deviations of a count: of fewer labels beyond one bin, no feature tells anything
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
 
@@ -231,7 +230,7 @@ class Draws:
             beyond = np.maximum(edges[:-1][None, :] - edges[1:, None], 0.0) ** 2 @ shares
             b = max(b, float(edges[1:][np.argmax(beyond <= _CUT_OFF * square)]))
         self._first_clip = clip = (b - a) / 2
-        if 1 - shares.max() < _ALONE * noise:
+        if 1 - shares.max() < _DEVIATIONS * noise:  # so few others: no feature tells of them
             self.guess = MEAN_ALONE
         elif self.noise(clip) > _HIDDEN * variance**0.5 * self.rows.count:
             self.guess = MAINLY_MAINS

@@ -255,7 +255,7 @@ def _answers(plan: Plan) -> str:
     if shares:
         return "means, " * means + f"shares, histogram{quantiles}"
     no = "no" if shares is False else "only with some priors"
-    to_classes = numbers and not LOSSES[spec.loss].equality
+    to_classes = numbers and LOSSES[spec.loss].needs_numbers
     way_out = " (for these, write loss: zero_one)" * to_classes
     return "means; " * means + f"{no} shares, histogram{quantiles}{way_out}"
 

@@ -19,7 +19,7 @@ from pydantic import (
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.solve.loss_families import FAMILY_RECORDS
-from labeldp_compile.solve.losses import LOSSES, OF_ONE_COLUMN
+from labeldp_compile.solve.losses import COSTS, LOSSES, OF_ONE_COLUMN
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.spec.loss import StatedLoss
 from labeldp_compile.tabular.formats import TextForm
@@ -351,7 +351,7 @@ else:
     Named = Union[all_mechanisms()]  # noqa: UP007  # of as many as the registry holds
 
 
-*_FORMULAS, _LAST = (
+_FORMULAS = (
     *(LOSSES[name].formula for name in OF_ONE_COLUMN),
     *(record.formula for record in FAMILY_RECORDS.values()),
 )
@@ -369,7 +369,7 @@ class Spec(Strict):
     )
     label: AnyLabelSpec
     loss: StatedLoss = Field(
-        description=f"what an error costs: {', '.join(_FORMULAS)}, or {_LAST}; sum adds the "
+        description=f"what an error costs: {', '.join(_FORMULAS)}, or {COSTS}; sum adds the "
         "losses of the columns of a joint label"
     )
     privacy: PrivacySpec
@@ -390,8 +390,8 @@ class Spec(Strict):
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are classes: categories, or numbers compared only for equality."""
-        return isinstance(self.domain, CategoricalDomain) or LOSSES[self.loss].equality
+        """Whether labels are classes: categories, or numbers whose distance has no meaning."""
+        return isinstance(self.domain, CategoricalDomain) or not LOSSES[self.loss].needs_numbers
 
     @property
     def column_losses(self) -> list[ColumnLoss] | None:

@@ -24,6 +24,7 @@ outlives the call.
 """
 
 import functools
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event
@@ -257,18 +258,21 @@ def solve_linear_program(
     lower: Floats,
     upper: Floats,
     *,
+    interior: bool = False,
     observer: Observer = QUIET,
-) -> tuple[Floats, float]:
+) -> tuple[Floats, Floats, float]:
     """Minimize cost·x over x ≥ 0 with lower ≤ matrix·x ≤ upper.
 
     With HiGHS's defaults, rows are met to 1e-7 only. The answer is the same on every run.
 
     Args:
         cost: [n]. matrix: [m, n]. lower, upper: [m], infinite if there is no such side.
+        interior: whether to use the interior-point method, to 1e-10 and without a basis. It is much
+            faster for large programs (measured: 200 labels and outputs in 20 to 45 s).
         observer: gets a line at the start, every two seconds, and at the end.
 
     Returns:
-        x [n] and its cost.
+        x [n], the dual values of the rows [m], and the cost of x.
 
     Raises:
         UnsolvedError: there is no optimum, or HiGHS gives up. TimeLimitError.
@@ -277,6 +281,11 @@ def solve_linear_program(
     solver = _Silent()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", TIME_LIMIT)
+    if interior:
+        solver.setOptionValue("solver", "ipm")
+        solver.setOptionValue("run_crossover", "off")
+        for what in ("ipm_optimality", "primal_feasibility", "dual_feasibility"):
+            solver.setOptionValue(f"{what}_tolerance", 1e-10)
     given = solver.passModel(
         *(columns, rows, matrix.nnz, _BY_COLUMN, _MINIMISE, 0.0),
         *(cost, np.zeros(columns), np.full(columns, highspy.kHighsInf), lower, upper),
@@ -295,7 +304,9 @@ def solve_linear_program(
     if status != HighsModelStatus.kOptimal:
         raise UnsolvedError(f"HiGHS says: {solver.modelStatusToString(status)}")
     observer.step(f"linear program: optimal after {info.simplex_iteration_count:,} iterations")
-    return np.asarray(solver.getSolution().col_value), float(info.objective_function_value)
+    found = solver.getSolution()
+    duals = np.asarray(found.row_dual)
+    return np.asarray(found.col_value), duals, float(info.objective_function_value)
 
 
 class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
@@ -340,10 +351,13 @@ class GridSolution:
     """Answer of the grid LP.
 
     Attributes:
-        table: [k, n] P[i | y]. loss: expected loss under the prior.
+        table: [k, n] P[i | y]. minima: [n] at most its columns'. loss: under the prior.
+        duals: of the conditions on each row: [k] of its sum, and then of its mean, if there is one.
     """
 
     table: Floats
+    minima: Floats
+    duals: Floats
     loss: float
 
 
@@ -366,29 +380,73 @@ def solve_lp_grid(
         ValueError: no mechanism on this grid meets the constraints, or HiGHS gives up.
         TimeLimitError: after an hour.
     """
-    k, n = len(labels), len(outputs)
     y, v = np.asarray(labels, np.float64), np.asarray(outputs, np.float64)
+    # Scaled so that both kinds of rows have entries of about one.
+    scale = max(1.0, float(np.abs(v).max()))
+    sums = [(np.ones(len(v)), np.ones(len(y))), (v / scale, y / scale)]
+    weighted = np.asarray(prior, np.float64)[:, None] * np.asarray(loss_matrix, np.float64)
+    return _solve_table(weighted, epsilon, sums, observer=observer)
+
+
+def solve_lp_costs(
+    costs: Floats, prior: Floats, epsilon: float, observer: Observer = QUIET
+) -> GridSolution:
+    """Solve the linear program of ``solve_lp_grid`` without the means, for any costs.
+
+    Args:
+        costs: [k, n] of label y and output i, ≥ 0, and not the same for all labels.
+        prior: [k], sums to 1. epsilon: privacy parameter.
+        observer: gets a line every few seconds.
+
+    Raises:
+        ValueError: HiGHS gives up. TimeLimitError: after an hour.
+    """
+    k, n = costs.shape
+    sums = [(np.ones(n), np.ones(k))]
+    # HiGHS's tolerances are absolute. This loss is within a small factor of the least.
+    least, often = costs.min(axis=1), np.bincount(costs.argmin(axis=1), minlength=n)
+    rest = float(np.exp(-epsilon))
+    response = prior @ (rest * (costs @ often) + (1 - rest) * least) / (k * rest + 1 - rest)
+    unit = min(response, float((prior @ costs).min())) / _LARGE or 1.0
+    weighted = prior[:, None] * costs / unit
+    interior = k * n > _FEW_CELLS
+    found = _solve_table(weighted, epsilon, sums, interior=interior, observer=observer)
+    return replace(found, loss=found.loss * unit, duals=found.duals * unit)
+
+
+_FEW_CELLS, _LARGE = 900, 10.0
+
+
+def _solve_table(
+    weighted: Floats,
+    epsilon: float,
+    sums: Sequence[tuple[Floats, Floats]],
+    *,
+    interior: bool = False,
+    observer: Observer,
+) -> GridSolution:
+    """The least Σ weighted·P of ε-DP tables P with P·v = w for each (v [n], w [k]) of ``sums``."""
+    k, n = weighted.shape
     cells = sparse.identity(k * n, format="csr")
     columns = sparse.vstack([sparse.identity(n)] * k, format="csr")
     # Unknowns: x row by row, then the n minima.
     private = sparse.hstack([cells, -float(np.expm1(epsilon)) * columns])
-    # Scaled so that both kinds of rows have entries of about one.
-    scale = max(1.0, float(np.abs(v).max()))
-    sums, right = [np.ones((1, n)), v[None, :] / scale], np.concatenate([np.ones(k), y / scale])
     every = [
-        sparse.hstack([sparse.kron(sparse.identity(k), row), np.repeat(row, k, axis=0)])
-        for row in sums
+        sparse.hstack([sparse.kron(sparse.identity(k), row[None, :]), np.tile(row, (k, 1))])
+        for row, _ in sums
     ]
-    weighted = np.asarray(prior, np.float64)[:, None] * np.asarray(loss_matrix, np.float64)
+    right = np.concatenate([side for _, side in sums])
     try:
-        unknowns, loss = solve_linear_program(
+        unknowns, duals, loss = solve_linear_program(
             np.concatenate([weighted.ravel(), weighted.sum(axis=0)]),
             sparse.vstack([private, *every], format="csc"),
             np.concatenate([np.full(k * n, -np.inf), right]),
             np.concatenate([np.zeros(k * n), right]),
+            interior=interior,
             observer=observer,
         )
     except UnsolvedError as error:
         raise ValueError(f"the linear program on {n} outputs was not solved: {error}") from None
     unknowns = np.maximum(unknowns, 0.0)
-    return GridSolution(unknowns[: k * n].reshape(k, n) + unknowns[k * n :], loss)
+    table = unknowns[: k * n].reshape(k, n) + unknowns[k * n :]
+    return GridSolution(table, unknowns[k * n :], duals[k * n :], loss)

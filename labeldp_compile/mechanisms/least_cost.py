@@ -10,10 +10,10 @@ is ε-DP, however wrong the solution is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from labeldp_verify.analysis import BiasRule, analyse, exp_lower, expected_loss
@@ -86,6 +86,11 @@ class LeastCost(Mechanism):
         k = problem.domain.size
         minima = np.full(k, 1 / (math.exp(problem.epsilon) + k - 1))
         return Solved(next(_filled(minima, 1 - np.eye(k), problem)))
+
+    @classmethod
+    def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
+        """Only where outputs have costs."""
+        return [] if LOSSES[loss].costs is None else [cls.named()]
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None

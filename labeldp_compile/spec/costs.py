@@ -22,7 +22,7 @@ Rows = list[list[Fraction]]
 
 
 class LossFile(str):
-    """A loss whose file is not read yet, as in ``matrix: costs.csv``."""
+    """A loss whose file is not read yet, as in ``{matrix: costs.csv}``."""
 
     kind: str
     path: str
@@ -32,7 +32,7 @@ class LossFile(str):
         ((kind, path),) = stated.items()
         if kind not in READERS or not isinstance(path, str) or not path:
             raise ValueError(f"{kind}: expected the name of a file")
-        loss = super().__new__(cls, f"{kind}: {path}")
+        loss = super().__new__(cls, f"{{{kind}: {path}}}")
         loss.kind, loss.path = kind, path
         return loss
 

@@ -63,7 +63,7 @@ def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> li
         f"the {loss} loss compares labels for equality, so it is not for real labels": (
             domain == "real" and asked.equality
         ),
-        f"{mechanism} can return more than labels, which have no cost: use least_cost, or kind: "
+        f"{mechanism} can answer with what is no label and has no cost: use least_cost, or kind: "
         "auto": asked.costs is not None and wanted.answers != "labels",
         "least_cost needs loss: {matrix: FILE} or {tree: FILE}: for others use kind: auto": (
             mechanism == "least_cost" and asked.costs is None
@@ -256,7 +256,7 @@ def resolved(spec: Spec) -> tuple[Spec, list[Misfit]]:
     """The spec with a named mechanism, and what does not fit."""
     if isinstance(spec.mechanism, Auto):
         kind, reason = _choose(spec)
-        why = f"loss: {spec.loss}, goal: {spec.goal}: {reason}"
+        why = f"loss: {spec.stated_loss}, goal: {spec.goal}: {reason}"
         spec = spec.with_mechanism(mechanism_class(kind).named(), why)
     return spec, check_validity(spec)
 
@@ -393,8 +393,7 @@ def parse_spec(text: str, source: str = "spec", directory: Path | None = None) -
             raise InputError("a loss with a file of costs needs a spec that is a file")
         why = "costs are public, so they need a file of their own"
         refuse_label_data(spec, directory, directory / spec.loss.path, why)
-        costs = spec.loss.read(directory, domain.listed)
-        spec = spec.model_copy(update={"loss": costs})
+        spec = spec.with_costs(spec.loss.read(directory, domain.listed))
     spec, found = resolved(spec)
     if found:
         raise _SPEC.refusal(source, yaml, found)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from labeldp_verify.analysis import ColumnLoss
+from labeldp_verify.analysis import ColumnLoss, CostMatrix
 from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, CategoricalDomain, Domain, GroupColumn
 from pydantic import (
     BeforeValidator,
@@ -381,6 +381,7 @@ class Spec(Strict):
         "values or bands, several columns, or a file that assigns groups",
     )
     _auto_reason: str | None = PrivateAttr(None)
+    _loss_file: str | None = PrivateAttr(None)
 
     @property
     def domain(self) -> Domain:
@@ -392,6 +393,11 @@ class Spec(Strict):
     def has_classes(self) -> bool:
         """Whether labels are classes: categories, or numbers whose distance has no meaning."""
         return isinstance(self.domain, CategoricalDomain) or not LOSSES[self.loss].needs_numbers
+
+    @property
+    def stated_loss(self) -> str:
+        """The loss as the spec states it; of costs, the file."""
+        return self._loss_file or self.loss
 
     @property
     def column_losses(self) -> list[ColumnLoss] | None:
@@ -417,6 +423,12 @@ class Spec(Strict):
     def auto_reason(self) -> str | None:
         """Why ``mechanism: auto`` chose this mechanism; None if the spec names it."""
         return self._auto_reason
+
+    def with_costs(self, costs: CostMatrix) -> Self:
+        """This spec with the costs that its file states."""
+        spec = self.model_copy(update={"loss": costs})
+        spec._loss_file = self.loss
+        return spec
 
     def with_mechanism(self, mechanism: Mechanism, auto_reason: str | None = None) -> Self:
         """This spec with another mechanism."""

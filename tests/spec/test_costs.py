@@ -135,7 +135,10 @@ GROUPS = {"groups": {"column": "g", "values": ["u", "v"]}}
 DATA = {"kind": "private", "data": "costs"}
 BAD_SPECS = {
     "real labels": ({"domain": REAL, "out_of_domain": "clamp"}, "in one column"),
-    "another mechanism": ({"mechanism": "subset_selection"}, "which have no cost: use least_cost"),
+    "another mechanism": (
+        {"mechanism": "subset_selection"},
+        "no label and has no cost: use least_cost",
+    ),
     "another loss": ({"loss": "zero_one", "mechanism": "least_cost"}, "least_cost needs loss"),
     "two losses": ({"loss": "{matrix: costs, tree: costs}"}, "expected one of"),
     "a number": ({"loss": "{matrix: 3}"}, "matrix: expected the name of a file"),

@@ -4,13 +4,14 @@ Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mec
 state the program for a known prior. Only the least probability m_o of each output is taken from its
 solution. A row of the table has probabilities between m_o and e^ε·m_o, and costs least if its
 cheapest outputs get the most. So rows are filled in integers, exactly, and every table that results
-is ε-DP, however wrong the solution is.
+is ε-DP, however wrong the solution is. m_o is rounded up: where e^ε·m_o is nearly 1, words that are
+missing there would go to outputs that cost much more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
@@ -34,9 +35,8 @@ from labeldp_compile.mechanisms.mechanism import (
 from labeldp_compile.solve.bin_costs import Floats
 from labeldp_compile.solve.losses import LOSSES
 
-_RARE = (1e-6, 1e-9, 1e-12, 0.0)  # largest probability of an output that is left out
+_RARE = (1e-6, 1e-9, 0.0)  # largest probability of an output that is left out
 _BEARABLE = 1 + Fraction(1, 10**9)  # of the loss, for fewer outputs
-_SOLVABLE = (20.0, 12.0)  # a smaller ε, where HiGHS has no answer
 
 
 class LeastCost(Mechanism):
@@ -61,31 +61,33 @@ class LeastCost(Mechanism):
         return "dual", "no slope"
 
     def build(self, problem: Problem) -> Solved:
-        """The rounded solution, or a single output if that costs less; and the dual values."""
+        """The rounded solution, unless something simpler costs less; and the dual values."""
         from labeldp_compile.solve.optimal_unbiased.optimum import (  # noqa: PLC0415  # a second
             solve_lp_costs,
         )
 
-        costs, prior, asked = _costs(problem), problem.prior(), float(problem.epsilon)
-        minima, bound = [], None
-        for epsilon in (asked, *(e for e in _SOLVABLE if e < asked)):
-            with suppress(ValueError):
-                found = solve_lp_costs(costs, prior, epsilon, problem.observer)
-                minima = [found.minima * (found.minima * math.exp(epsilon) > e) for e in _RARE]
-                bound = DualBound(found.duals.tolist(), [0.0] * len(prior), BiasRule("any"))
-                break
-        constant = np.eye(len(prior))[(prior @ costs).argmin()]
-        made = [table for m in (*minima, constant) for table in _filled(m, costs, problem)]
+        costs, prior = LOSSES[problem.loss].costs, problem.prior()
+        if costs is None:
+            raise ValueError("least_cost needs a matrix or a tree of costs")
+        growth, minima, bound = math.exp(problem.epsilon), [], None
+        with suppress(ValueError):  # HiGHS gives up
+            found = solve_lp_costs(costs, prior, float(problem.epsilon), problem.observer)
+            minima = [found.minima * (found.minima * growth > rare) for rare in _RARE]
+            bound = DualBound(found.duals.tolist(), [0.0] * len(prior), BiasRule("any"))
+        # A single output, and randomized response: near the best for a tiny and for a large ε.
+        minima += [np.eye(len(prior))[(prior @ costs).argmin()], np.zeros(len(prior))]
+        minima[-1][costs.argmin(axis=1)] = 1 / (growth + len(prior) - 1)
+        made = _tables(minima, costs, problem)
         labels, weights = problem.domain.labels(), problem.weights
         losses = [expected_loss(analyse(m), labels, weights, problem.loss)[0] for m in made]
         pairs = zip(made, losses, strict=True)
         return Solved(next(m for m, loss in pairs if loss <= min(losses) * _BEARABLE), bound)
 
     def rehearse(self, problem: Problem) -> Solved:
-        """Randomized response as a table."""
-        k = problem.domain.size
-        minima = np.full(k, 1 / (math.exp(problem.epsilon) + k - 1))
-        return Solved(next(_filled(minima, 1 - np.eye(k), problem)))
+        """Randomized response as a table, or a single output if words are too short for it."""
+        each = np.eye(problem.domain.size)
+        response = np.full(len(each), 1 / (math.exp(problem.epsilon) + len(each) - 1))
+        return Solved(_tables([response, each[0]], 1 - each, problem)[0])
 
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
@@ -99,33 +101,26 @@ class LeastCost(Mechanism):
         return [table_layout(domain.size, outputs) for outputs in (1, domain.size)]
 
 
-def _costs(problem: Problem) -> Floats:
-    costs = LOSSES[problem.loss].costs
-    if costs is None:
-        raise ValueError("least_cost needs a matrix or a tree of costs")
-    return costs
+def _tables(every: Sequence[Floats], costs: Floats, problem: Problem) -> list[TableRandomizer]:
+    """The cheapest tables with least probabilities [n], rounded up; none that are impossible.
 
-
-def _filled(minima: Floats, costs: Floats, problem: Problem) -> Iterator[TableRandomizer]:
-    """The cheapest table with these least probabilities [n], rounded down; none if too small."""
+    Costs are [k, n]. An output whose least probability is 0 is none.
+    """
     bits = WORD_BITS if problem.word_bits is None else problem.word_bits
-    ratio, words = exp_lower(problem.epsilon), 1 << bits
-    base = {int(o): int(minima[o] * 2.0**bits) for o in np.flatnonzero(minima)}
-    base = {o: count for o, count in base.items() if count}
-    if not base:
-        return
-    largest = max(base, key=base.__getitem__)
-    base[largest] -= max(sum(base.values()) - words, 0)
-    room = {o: count * ratio.numerator // ratio.denominator - count for o, count in base.items()}
-    free = words - sum(base.values())
-    if sum(room.values()) < free or min(base.values()) < 1:
-        return
-    rows = []
-    for own in costs:
-        row, left = dict(base), free
-        for o in sorted(base, key=own.__getitem__):
-            more = min(left, room[o])
-            row[o], left = row[o] + more, left - more
-        rows.append(tuple(row.values()))
+    ratio, words, made = exp_lower(problem.epsilon), 1 << bits, []
     values = output_values(problem.domain)
-    yield TableRandomizer(bits, tuple(rows), tuple(values[o] for o in base))
+    for minima in every:
+        base = {int(o): math.ceil(minima[o] * 2.0**bits) for o in np.flatnonzero(minima)}
+        most = {o: n * ratio.numerator // ratio.denominator for o, n in base.items()}
+        free = words - sum(base.values())
+        if not 0 <= free <= sum(most.values()) - sum(base.values()):
+            continue
+        rows = []
+        for own in costs:
+            row, left = dict(base), free
+            for o in sorted(base, key=own.__getitem__):
+                more = min(left, most[o] - base[o])
+                row[o], left = row[o] + more, left - more
+            rows.append(tuple(row.values()))
+        made.append(TableRandomizer(bits, tuple(rows), tuple(values[o] for o in base)))
+    return made

@@ -12,7 +12,8 @@ the independent check of the continuous solver. Its answer is not ε-DP by itsel
 integers are.
 
 Its dual values are not used, because they bound the loss of randomizers on this grid only, and a
-certificate states a bound over all outputs. Also, one ε of a sweep does not start from the basis of
+certificate states a bound over all outputs. Those of ``solve_lp_costs`` are, because its outputs
+are all that have costs. Also, one ε of a sweep does not start from the basis of
 another (measured: 0.02 to 0.3 s instead of 0.1 to 0.5 s, 52 labels, 104 outputs). If the optimum is
 not unique, the results of a sweep would then depend on the neighbouring ε, and differ from those of
 ``compile``.
@@ -29,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
+from typing import Literal
 
 import highspy
 import numpy as np
@@ -258,7 +260,7 @@ def solve_linear_program(
     lower: Floats,
     upper: Floats,
     *,
-    interior: bool = False,
+    method: Literal["simplex", "ipm"] | None = None,
     observer: Observer = QUIET,
 ) -> tuple[Floats, Floats, float]:
     """Minimize cost·x over x ≥ 0 with lower ≤ matrix·x ≤ upper.
@@ -267,8 +269,8 @@ def solve_linear_program(
 
     Args:
         cost: [n]. matrix: [m, n]. lower, upper: [m], infinite if there is no such side.
-        interior: whether to use the interior-point method, to 1e-10 and without a basis. It is much
-            faster for large programs (measured: 200 labels and outputs in 20 to 45 s).
+        method: to use up to tolerances of 1e-10; None for HiGHS's defaults. The interior-point
+            method ends without a basis, and is much faster for large programs.
         observer: gets a line at the start, every two seconds, and at the end.
 
     Returns:
@@ -281,8 +283,8 @@ def solve_linear_program(
     solver = _Silent()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", TIME_LIMIT)
-    if interior:
-        solver.setOptionValue("solver", "ipm")
+    if method is not None:
+        solver.setOptionValue("solver", method)
         solver.setOptionValue("run_crossover", "off")
         for what in ("ipm_optimality", "primal_feasibility", "dual_feasibility"):
             solver.setOptionValue(f"{what}_tolerance", 1e-10)
@@ -409,8 +411,8 @@ def solve_lp_costs(
     response = prior @ (rest * (costs @ often) + (1 - rest) * least) / (k * rest + 1 - rest)
     unit = min(response, float((prior @ costs).min())) / _LARGE or 1.0
     weighted = prior[:, None] * costs / unit
-    interior = k * n > _FEW_CELLS
-    found = _solve_table(weighted, epsilon, sums, interior=interior, observer=observer)
+    method: Literal["simplex", "ipm"] = "ipm" if k * n > _FEW_CELLS else "simplex"
+    found = _solve_table(weighted, epsilon, sums, method=method, observer=observer)
     return replace(found, loss=found.loss * unit, duals=found.duals * unit)
 
 
@@ -422,31 +424,33 @@ def _solve_table(
     epsilon: float,
     sums: Sequence[tuple[Floats, Floats]],
     *,
-    interior: bool = False,
+    method: Literal["simplex", "ipm"] | None = None,
     observer: Observer,
 ) -> GridSolution:
     """The least Σ weighted·P of ε-DP tables P with P·v = w for each (v [n], w [k]) of ``sums``."""
     k, n = weighted.shape
     cells = sparse.identity(k * n, format="csr")
     columns = sparse.vstack([sparse.identity(n)] * k, format="csr")
-    # Unknowns: x row by row, then the n minima.
-    private = sparse.hstack([cells, -float(np.expm1(epsilon)) * columns])
+    # Unknowns: x row by row, then the n minima times the scale.
+    growth = float(np.expm1(epsilon))
+    scale = 1.0 if method is None else max(growth, 1.0)
+    private = sparse.hstack([cells, -growth / scale * columns])
     every = [
-        sparse.hstack([sparse.kron(sparse.identity(k), row[None, :]), np.tile(row, (k, 1))])
+        sparse.hstack([sparse.kron(sparse.identity(k), row[None, :]), np.tile(row / scale, (k, 1))])
         for row, _ in sums
     ]
     right = np.concatenate([side for _, side in sums])
     try:
         unknowns, duals, loss = solve_linear_program(
-            np.concatenate([weighted.ravel(), weighted.sum(axis=0)]),
+            np.concatenate([weighted.ravel(), weighted.sum(axis=0) / scale]),
             sparse.vstack([private, *every], format="csc"),
             np.concatenate([np.full(k * n, -np.inf), right]),
             np.concatenate([np.zeros(k * n), right]),
-            interior=interior,
+            method=method,
             observer=observer,
         )
     except UnsolvedError as error:
         raise ValueError(f"the linear program on {n} outputs was not solved: {error}") from None
     unknowns = np.maximum(unknowns, 0.0)
-    table = unknowns[: k * n].reshape(k, n) + unknowns[k * n :]
-    return GridSolution(table, unknowns[k * n :], duals[k * n :], loss)
+    minima = unknowns[k * n :] / scale
+    return GridSolution(unknowns[: k * n].reshape(k, n) + minima, minima, duals[k * n :], loss)

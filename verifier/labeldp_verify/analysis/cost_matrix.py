@@ -60,10 +60,9 @@ class CostMatrix(str):
         require_few_labels(k)
         if {*map(type, costs.labels)} not in ({str}, {int}) or len({*costs.labels}) != k:
             raise ValueError("labels must be different, and all text or all integers")
-        square = len(costs.rows) == k and all(type(r) is list and len(r) == k for r in costs.rows)
-        if square:
+        if len(costs.rows) == k and all(type(r) is list and len(r) == k for r in costs.rows):
             numbers = [cost for row in costs.rows for cost in row]
-        if not square or not all(type(n) is int for n in (costs.unit, *numbers)):
+        if not numbers or not all(type(n) is int for n in (costs.unit, *numbers)):
             raise ValueError("there must be one whole number for each pair of labels")
         if not 1 <= costs.unit <= MAX_COST_UNIT or gcd(costs.unit, *numbers) != 1:
             raise ValueError("costs must be in lowest terms, with at most 12 decimals")
@@ -83,15 +82,9 @@ class CostMatrix(str):
     @property
     def record(self) -> ExactLoss:
         """The record of this loss."""
-        seconds = len(self.costs.labels) * _PAIR
+        each = len(self.costs.labels) * _PAIR
         return ExactLoss(
-            self,
-            self._expected,
-            seconds,
-            self._holds,
-            seconds,
-            needs_numbers=False,
-            of_columns=False,
+            self, self._expected, each, self._holds, each, needs_numbers=False, of_columns=False
         )
 
     @cached_property
@@ -115,12 +108,12 @@ class CostMatrix(str):
 
     def _holds(self, duals: Duals) -> bool:
         """Whether F ≥ 0 at every label, with h_y(o) = p_y·cost − α_y."""
-        weights, total = whole(duals.weights), sum(duals.weights)
+        weights, total = whole(duals.weights) * duals.alpha.unit, sum(duals.weights)
         one, extra = duals.growth.denominator, duals.growth.numerator
         level = duals.alpha.numerators * (total * self.costs.unit)
         charge(f"a bound for {len(level):,} labels", seconds=len(level) ** 2 * _PAIR)
         for column in self._whole.T:
-            h = weights * duals.alpha.unit * column - level
+            h = weights * column - level
             if one * h.sum() + extra * np.minimum(h, 0).sum() < 0:
                 return False
         return True

@@ -113,7 +113,12 @@ def parse_certificate(value: Any) -> Certificate:
     parts = {
         name: read_record(kinds[name], part, f"certificate.{name}") for name, part in stated.items()
     }
-    costs = parts.get("costs")
+    costs = None
+    if "costs" in parts:
+        try:
+            costs = CostMatrix(parts["costs"])
+        except ValueError as error:
+            raise ShapeError(f"certificate.costs: {error}") from None
     whole = _with_costs(whole, costs)
     if "groups" not in parts:
         tables = [_only_table(whole, witness)]
@@ -128,14 +133,10 @@ def parse_certificate(value: Any) -> Certificate:
     return Certificate(**vars(whole), tables=tables, parts=parts)
 
 
-def _with_costs(stated: S, costs: Costs | None) -> S:
-    """The claims whose loss has these costs with it, if it is their name. Raises ShapeError."""
-    if costs is None:
+def _with_costs(stated: S, loss: Loss | None) -> S:
+    """The claims with a loss that has its costs with it. Raises ShapeError if it is another."""
+    if not isinstance(loss, CostMatrix):
         return stated
-    try:
-        loss = CostMatrix(costs)
-    except ValueError as error:
-        raise ShapeError(f"certificate.costs: {error}") from None
     if stated.utility.loss != loss:
         raise ShapeError("certificate.utility.loss: it is not the name of the costs")
     return replace(stated, utility=replace(stated.utility, loss=loss))
@@ -277,8 +278,7 @@ def _table(
     }
     value = _nested(facts)
     value |= value.pop("privacy")  # whose only field stands by itself here
-    stated = read_record(TableClaims, value, "table")
-    return _with_costs(stated, loss.costs if isinstance(loss, CostMatrix) else None)
+    return _with_costs(read_record(TableClaims, value, "table"), loss)
 
 
 def _declared(declared: Declaration) -> Facts:

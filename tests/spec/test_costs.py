@@ -268,6 +268,14 @@ def test_costs_are_part_of_what_is_signed_and_copied(tmp_path):
         assert other == loss and other.costs == loss.costs
 
 
+def test_a_plan_and_a_sweep_say_the_loss_as_the_spec_does(tmp_path):
+    (tmp_path / "costs").write_text(TABLE)
+    (tmp_path / "it.yaml").write_text(text(prior={"kind": "public", "weights": [98, 1, 1]}))
+    for command, *more in (("plan",), ("sweep", "--epsilon", "1")):
+        done = CliRunner().invoke(main, [command, str(tmp_path / "it.yaml"), *more])
+        assert "loss: {matrix: costs}" in done.output
+
+
 def test_the_examples_of_the_pages_run(tmp_path):
     page = run_page(
         "spec.md", tmp_path, lambda block: "costs" in block.text or "biopsy" in block.text

@@ -270,7 +270,11 @@ def test_costs_are_part_of_what_is_signed_and_copied(tmp_path):
 
 def test_a_plan_and_a_sweep_say_the_loss_as_the_spec_does(tmp_path):
     (tmp_path / "costs").write_text(TABLE)
-    (tmp_path / "it.yaml").write_text(text(prior={"kind": "public", "weights": [98, 1, 1]}))
+    prior = {"kind": "public", "weights": [98, 1, 1]}  # of which one output is the cheapest
+    (tmp_path / "it.yaml").write_text(text(prior=prior))
+    done = CliRunner().invoke(main, ["plan", str(tmp_path / "it.yaml")])
+    assert done.exit_code == 2 and "use loss: zero_one and mechanism" in done.output
+    (tmp_path / "it.yaml").write_text(text(prior=prior, goal="labels"))
     for command, *more in (("plan",), ("sweep", "--epsilon", "1")):
         done = CliRunner().invoke(main, [command, str(tmp_path / "it.yaml"), *more])
         assert "loss: {matrix: costs}" in done.output

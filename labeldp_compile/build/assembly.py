@@ -162,8 +162,8 @@ def prove_bound(
         for b, weight in zip(dual.beta, weights, strict=True)
     ]
     beta_exact, duals = ExactNumbers.of(beta), ExactNumbers.of(dual.alpha)
-    # Categories are no numbers, and the 0-1 loss needs none.
-    numbers = ExactNumbers.of([0] * len(labels) if LOSSES[loss].equality else labels)
+    # Categories are no numbers, and their losses need none.
+    numbers = ExactNumbers.of(labels if LOSSES[loss].needs_numbers else [0] * len(labels))
     first = RECORDS[loss].repair
     for exponent in (None, *range(-17, 0)) if first is None else range(first, 0):
         shift = Fraction(0)

@@ -60,7 +60,8 @@ def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
         return
     (better, _), loss = LOSSES[spec.loss].training, ""
     if better == spec.mechanism.kind:
-        (better, _), loss = LOSSES["squared"].training, "loss: squared and "
+        other = "zero_one" if spec.has_classes else "squared"
+        (better, _), loss = LOSSES[other].training, f"loss: {other} and "
     raise InputError(
         f"{spec.name}: with {spec.mechanism.kind} {found.text}. For goal: training use {loss}"
         f"mechanism: {{kind: {better}}}; if only single labels are read, use goal: labels"

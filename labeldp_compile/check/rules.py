@@ -224,7 +224,8 @@ def _current(one: Subject, folder: str, policy: LoadedPolicy) -> Iterator[Verdic
     if spec is None:
         yield False, "declared", f"no spec in {folder} has the name {one.name}"
         return
-    differing = spec_disagreements(spec, one.certificate, one.integers)
+    place = policy.path.parent / folder
+    differing = spec_disagreements(spec, one.certificate, one.integers, place)
     text = "; ".join(differing) or "it was made from the spec of its name, and agrees with it"
     yield not differing, "declared", text
 

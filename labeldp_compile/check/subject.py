@@ -113,7 +113,7 @@ def of_artifact(path: Path, data: bytes, artifact: Artifact, *, with_use: bool) 
         uses=tuple(artifact.table(table).usefulness for table in tables),
         numbers=are_numbers(artifact.label, artifact.tables[0])
         and not isinstance(artifact.label, JointDomain)
-        and not LOSSES[stated.utility.loss].equality,
+        and LOSSES[stated.utility.loss].needs_numbers,
         bias=artifact.bias_in_range,
         outputs=stated.outputs,
         warnings=tuple(relevant(artifact.shortcomings, stated.goal)) if with_use else (),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 from labeldp_verify.printable import at_most
-from labeldp_verify.strict import read_decimal
+from labeldp_verify.strict import DECIMAL, read_decimal
 
 from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, say, tell
@@ -143,7 +143,12 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     help="Integers: what the private labels are asked for, means (the default), or shares, "
     "histograms and quantiles.",
 )
-@click.option("--loss", type=click.Choice(OF_ONE_COLUMN), help="What an error costs.")
+@click.option(
+    "--loss",
+    metavar="LOSS",
+    help=f"What an error costs: {', '.join(OF_ONE_COLUMN)}; with numbers of your own, as in "
+    "quantile=0.9 or under=3,over=1; or a file of costs, as in matrix=costs.csv.",
+)
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
 @click.option(
     "--person-column",
@@ -202,7 +207,8 @@ def init_command(
     path = output or Path(f"{name}.yaml")
     require_output(path, way_out="give another name with -o")
     header = read_header(table, column, form)
-    ask = _Asker(given, interactive=not yes and sys.stdin.isatty())
+    given["loss"] = given["loss"] and _loss(given["loss"], path.parent)
+    ask = _Asker(given, path.parent, interactive=not yes and sys.stdin.isatty())
     if header.type is not None and ask.interactive:
         tell(f"{column} has the type {header.type}; no label is read")
     answers = {
@@ -226,7 +232,7 @@ def init_command(
         _refuse("--rows is only for the private prior of a CSV file", rows)
     answers["person"] = _person(table, column, person_column, labels_per_person, form)
     text = starter_spec(**answers)
-    spec = _valid(text, header.type)
+    spec = _valid(text, header.type, path.parent)
     if spec.named_mechanism.answers == "sets":
         tell(NUMBERS_OF_SETS)
     if (person := spec.privacy.person) is not None:
@@ -240,7 +246,7 @@ def init_command(
 
         reader = open_table(table, column, spec.domain, all_columns=True, form=form)
         text = starter_spec(**answers | {"groups": [public_groups(reader, one) for one in grouped]})
-        _valid(text, None)
+        _valid(text, None, path.parent)
         tell(f"--groups: read the values of the features {', '.join(grouped)}, but no label")
     write_text(path, text)
     if spec.named_mechanism.kind == "optimal_unbiased":
@@ -256,8 +262,8 @@ def init_command(
 class _Asker:
     """Asks on a terminal. Elsewhere it takes the default, or says which option is missing."""
 
-    def __init__(self, given: dict[str, str | None], *, interactive: bool) -> None:
-        self.given, self.interactive = given, interactive
+    def __init__(self, given: dict[str, str | None], folder: Path, *, interactive: bool) -> None:
+        self.given, self.folder, self.interactive = given, folder, interactive
 
     def __call__(
         self,
@@ -292,7 +298,8 @@ class _Asker:
 
             for choice in choices:
                 with suppress(SpecError):
-                    parse_spec(starter_spec(**{**answers, name: choice}))
+                    text = starter_spec(**{**answers, name: choice})
+                    parse_spec(text, directory=self.folder)
                     fitting.append(choice)
         answers[name] = self(name, question, answers[name], tuple(fitting) or choices)
 
@@ -427,13 +434,28 @@ def _listed(text: str) -> list[str]:
     return listed
 
 
-def _valid(text: str, column_type: Any) -> Spec:
+def _loss(text: str, folder: Path) -> str:
+    """The loss in YAML: a name, or a mapping of KEY=VALUE,…; files are relative to the folder."""
+    from labeldp_compile.spec.costs import READERS  # noqa: PLC0415  # numpy
+
+    if "=" not in text:
+        return scalar(text)
+    stated = []
+    for key, _, value in (part.partition("=") for part in text.split(",")):
+        typed = Literal(value) if DECIMAL.fullmatch(value) else value
+        if key in READERS:
+            typed = Path(os.path.relpath(value, folder)).as_posix()
+        stated.append(f"{scalar(key)}: {scalar(typed)}")
+    return f"{{{', '.join(stated)}}}"
+
+
+def _valid(text: str, column_type: Any, folder: Path) -> Spec:
     """The spec; InputError unless it is valid and fits the column."""
     from labeldp_compile.spec import parse_spec  # noqa: PLC0415
     from labeldp_compile.tabular.columns import check_type  # noqa: PLC0415
 
     try:
-        spec = parse_spec(text, "answers")
+        spec = parse_spec(text, "answers", folder)
     except SpecError as error:  # the message names a line of a file that does not exist
         reason = re.sub(r"^answers:[0-9]+: ", "", str(error))
         raise InputError(f"these answers do not make a valid spec: {reason}") from None

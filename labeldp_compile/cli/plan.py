@@ -112,7 +112,7 @@ def _lines(plan: Plan, path: Path, *, verbose: bool) -> list[str]:
     """
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
     auto = "" if spec.auto_reason is None else " (chosen by auto)"
-    goal = f"for goal: {spec.goal}, loss: {spec.loss}; answers: {_answers(plan)}"
+    goal = f"for goal: {spec.goal}, loss: {spec.stated_loss}; answers: {_answers(plan)}"
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         *_labels(spec, verbose=verbose),
@@ -255,7 +255,7 @@ def _answers(plan: Plan) -> str:
     if shares:
         return "means, " * means + f"shares, histogram{quantiles}"
     no = "no" if shares is False else "only with some priors"
-    to_classes = numbers and not LOSSES[spec.loss].equality
+    to_classes = numbers and LOSSES[spec.loss].needs_numbers
     way_out = " (for these, write loss: zero_one)" * to_classes
     return "means; " * means + f"{no} shares, histogram{quantiles}{way_out}"
 

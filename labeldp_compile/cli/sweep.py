@@ -178,7 +178,7 @@ def _targets(texts: Sequence[str]) -> dict[str, str]:
 
 def _title(spec: Spec, prior: str) -> str:
     return (
-        f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, goal: {spec.goal}, "
+        f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.stated_loss}, goal: {spec.goal}, "
         f"prior: {prior}"
     )
 

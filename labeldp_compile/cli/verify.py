@@ -101,7 +101,7 @@ def verify_command(
             if spec is not None:
                 from labeldp_compile.spec.agreement import spec_check  # noqa: PLC0415  # YAML
 
-                agreement = spec_check(read_artifact(spec))
+                agreement = spec_check(read_artifact(spec), spec.parent)
             report = check_file(file, agreement, signed, budget, limits)
         if attest is not None and report.ok:
             document = attestation(report, file.name, time, limits=limits, signed=signed)

@@ -18,6 +18,7 @@ _CLASSES = {
     "subset_selection": ("subset_selection", "SubsetSelection"),
     "rr_top_k": ("randomized_response", "RRTopK"),
     "rr_with_prior": ("randomized_response", "RRWithPrior"),
+    "least_cost": ("least_cost", "LeastCost"),
     "rr_on_bins": ("rr_on_bins", "RRonBins"),
     "optimal_unbiased": ("optimal_unbiased", "OptimalUnbiased"),
     "debiased_rr": ("randomized_response", "DebiasedRR"),

@@ -78,6 +78,9 @@ class Exponential(Mechanism):
 
 def _losses(domain: Domain, loss: Loss) -> Floats:
     """[k, k] ℓ(v, y), a row for each label y, a column for each output v."""
+    costs = LOSSES[loss].costs
+    if costs is not None:
+        return costs
     if isinstance(domain, CategoricalDomain) or LOSSES[loss].equality:
         return 1.0 - np.eye(domain.size)
     labels = np.array([float(y) for y in domain.labels()])

@@ -110,8 +110,9 @@ def examine(
     """
     data = read_artifact(path)
     source = None if spec is None else read_artifact(spec)
+    agreement = None if source is None or spec is None else spec_check(source, spec.parent)
     with naming(path):
-        report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
+        report = check_bytes(data, agreement, signed, budget)
     artifact, decoded, table = report.artifact, None, 0
     if artifact is not None:
         table = shown_table(artifact, path, group)

@@ -34,6 +34,7 @@ class LossRecord:
         divergence: ℓ(v, y) − ℓ(y, y) of label and output, accurate relative to itself; None if it
             is ``of``.
         positive: whether labels must be at least 0, and outputs positive.
+        costs: [k, k] of labels and outputs if there are no others; None if ``of`` has them.
         certified: up to this many labels, dual values prove a bound for RR-on-Bins.
         seconds: to find and to check such a dual value.
         repair: dual values are first lowered by 10 to this power, relative to the loss; None if
@@ -51,6 +52,7 @@ class LossRecord:
     bins: Callable[[Floats, Floats, float], BinCosts] | None = None
     divergence: Divergence | None = None
     positive: bool = False
+    costs: Floats | None = None
     certified: int = 0
     seconds: float = 0.0
     repair: int | None = None
@@ -59,6 +61,11 @@ class LossRecord:
     def equality(self) -> bool:
         """Whether it only asks if output and label are the same."""
         return EXACT[self.name].equality
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether labels must be numbers."""
+        return EXACT[self.name].needs_numbers
 
     def apart(self, v: Floats, y: Floats) -> Floats:
         """ℓ(v, y) − ℓ(y, y) ≥ 0 of outputs and labels that broadcast."""

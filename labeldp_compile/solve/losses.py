@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from labeldp_verify.analysis import LOSSES as EXACT
-from labeldp_verify.analysis import Loss, parsed
+from labeldp_verify.analysis import CostMatrix, Loss, parsed
 
 from labeldp_compile.solve.bin_costs import (
     BinCosts,
@@ -50,7 +50,27 @@ def _poisson(outputs: Floats, labels: Floats | float) -> Floats:
 
 
 def _no_loss(outputs: Floats, labels: Floats | float) -> Floats:
-    raise ValueError("there is no loss 'sum' of a single column")
+    raise ValueError("this loss is not one of two numbers")
+
+
+COSTS = "{matrix: FILE} or {tree: FILE} with a cost of each output for each label"
+
+
+def _matrix(name: CostMatrix) -> LossRecord:
+    """With the costs of a spec or a file."""
+    return LossRecord(
+        name,
+        COSTS,
+        "mean cost of the output for the label",
+        "a smaller mean cost",
+        _no_loss,
+        (
+            "least_cost",
+            "least_cost has the least expected cost of all ε-DP randomizers; it may never answer "
+            "with some labels (for shares of labels and classifiers, say loss: zero_one)",
+        ),
+        costs=np.array(name.costs.rows, np.float64) / name.costs.unit,
+    )
 
 
 # None of these is rr_with_prior: nothing can be learned about labels that it never returns.
@@ -141,6 +161,8 @@ class _Losses(Mapping[Loss, LossRecord]):
 
     def __getitem__(self, name: Loss) -> LossRecord:
         """The record of a name that the verifier knows. Raises KeyError."""
+        if isinstance(name, CostMatrix):
+            return _matrix(name)
         if name in self._records:
             return self._records[name]
         family, values = parsed(EXACT[name].name) or ("", [])

@@ -15,7 +15,7 @@ from labeldp_verify.forms import CategoricalDomain, Integers, JointDomain, Windo
 from labeldp_verify.limits import Limits
 from labeldp_verify.strict import parse_json, read_decimal
 
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.rounding.windows import MAX_OUTPUTS, even_outputs
 from labeldp_compile.tabular.formats import is_among
 from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
@@ -39,7 +39,7 @@ def check_file(
     Raises InputError if the file or the spec cannot be read, or its subclass TooLargeError if the
     check would exceed the budget.
     """
-    agreement = None if spec is None else spec_check(read_artifact(spec))
+    agreement = None if spec is None else spec_check(read_artifact(spec), spec.parent)
     return labeldp_verify.check_file(path, agreement, signed, budget, limits)
 
 
@@ -75,17 +75,21 @@ def require_current(spec: Path, directory: Path) -> Path:
     return path
 
 
-def spec_check(spec: bytes) -> SpecCheck:
+def spec_check(spec: bytes, directory: Path | None = None) -> SpecCheck:
     """The check of a certificate against this spec, for ``labeldp_verify``."""
-    return lambda certificate, integers: spec_disagreements(spec, certificate, integers)
+    return lambda certificate, integers: spec_disagreements(spec, certificate, integers, directory)
 
 
 def spec_disagreements(
-    spec: bytes, certificate: Certificate, integers: Integers | None = None
+    spec: bytes,
+    certificate: Certificate,
+    integers: Integers | None = None,
+    directory: Path | None = None,
 ) -> list[str]:
     """Where the certificate does not fit the spec, in plain words; empty if everything fits.
 
     ``integers`` are those of the file; without them, outputs are not compared with the spec's.
+    ``directory`` is where the spec's paths start; without it, a loss with a file is not the same.
     Raises InputError if the spec is not YAML, or is too large.
     """
     stated = stated_in(spec)
@@ -105,7 +109,8 @@ def spec_disagreements(
         claimed["privacy.split.prior"] = labels * Fraction(exact.epsilon_prior)
         claimed["privacy.split.label"] = labels * Fraction(exact.epsilon_label)
     privacy = {"unit": "label", **_mapping(_get(stated, "privacy"))}
-    found += _differing(_with_loss({**stated, "privacy": privacy}), claimed)
+    stated = {**_with_loss(stated, certificate, directory), "privacy": privacy}
+    found += _differing(stated, claimed)
     goal = _get(stated, "goal") or "training"
     found += _differing({"goal": goal}, {"goal": certificate.goal or goal})
     if prior.kind != "private" and exact.epsilon_prior != "0":
@@ -117,16 +122,24 @@ def spec_disagreements(
     return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
 
 
-def _with_loss(stated: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the name of a loss that is a mapping."""
+def _with_loss(
+    stated: dict[str, Any], certificate: Certificate, directory: Path | None = None
+) -> dict[str, Any]:
+    """The same, with the name of a loss that is a mapping, or what is wrong with its file."""
     if not isinstance(loss := stated.get("loss"), dict):
         return stated
+    from labeldp_compile.spec.costs import LossFile  # noqa: PLC0415  # YAML
     from labeldp_compile.spec.loss import loss_of_mapping  # noqa: PLC0415  # pydantic
 
     try:
-        return {**stated, "loss": loss_of_mapping(loss, read_decimal)}
+        name, costs = loss_of_mapping(loss, read_decimal), certificate.parts.get("costs")
+        if isinstance(name, LossFile) and costs is not None and directory is not None:
+            name = name.read(directory, costs.labels)
+    except DataError as error:
+        name = str(error)
     except ValueError:
         return stated
+    return {**stated, "loss": name}
 
 
 def _unit(certificate: Certificate) -> dict[str, Any]:
@@ -181,7 +194,7 @@ def _label(in_spec: Any, certificate: Certificate) -> list[str]:
         wanted: dict[str, Any] = {"column": column.name, "loss": column.loss}
         if column.weight is not None:
             wanted["weight"] = Fraction(column.weight)
-        stated = _with_loss({"weight": "1", **own}) if isinstance(own, dict) else own
+        stated = _with_loss({"weight": "1", **own}, certificate) if isinstance(own, dict) else own
         found += _column(stated, f"label.columns.{i}", wanted, part)
     return found
 

@@ -32,6 +32,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, PrivateAttr, StrictInt, StrictStr, Tag, model_validator
 
+from labeldp_compile.spec.costs import LossFile
 from labeldp_compile.spec.loss import StatedLoss
 from labeldp_compile.tabular.formats import key_of
 from labeldp_compile.yaml_model import Category, Number, Strict, TextData
@@ -403,7 +404,7 @@ class JointColumnSpec(LabelSpec):
             raise ValueError(
                 "a column of a joint label is always rounded to the nearest point: remove rounding"
             )
-        if self.loss is not None and not LOSSES[self.loss].of_columns:
+        if isinstance(self.loss, LossFile) or (self.loss and not LOSSES[self.loss].of_columns):
             raise ValueError(f"the {self.loss} loss is not for a column of a joint label")
         equality = self.loss is None or LOSSES[self.loss].equality
         if isinstance(self.domain, CategoricalDomainSpec) and not equality:

@@ -11,13 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp_verify.forms import CategoricalDomain, Groups, RealDomain, check_groups
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    Groups,
+    IntegerDomain,
+    RealDomain,
+    check_groups,
+)
 
 from labeldp_compile.errors import InputError, SpecError, refused
 from labeldp_compile.ledger_url import Url, is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
 from labeldp_compile.solve.losses import LOSSES
+from labeldp_compile.spec.costs import LossFile
 from labeldp_compile.spec.label import GridDomainSpec, JointLabelSpec, QuantileGrid, RealDomainSpec
 from labeldp_compile.spec.model import Auto, PrivatePrior, PublicPrior, Spec, UniformPrior
 from labeldp_compile.tabular.formats import is_among
@@ -51,10 +58,15 @@ def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> li
             domain == "categorical" and wanted.needs_order
         ),
         f"the {loss} loss needs numbers: for categories use loss: zero_one": (
-            domain == "categorical" and not asked.equality
+            domain == "categorical" and asked.needs_numbers
         ),
         f"the {loss} loss compares labels for equality, so it is not for real labels": (
             domain == "real" and asked.equality
+        ),
+        f"{mechanism} can answer with what is no label and has no cost: use least_cost, or kind: "
+        "auto": asked.costs is not None and wanted.answers != "labels",
+        "least_cost needs loss: {matrix: FILE} or {tree: FILE}: for others use kind: auto": (
+            mechanism == "least_cost" and asked.costs is None
         ),
         f"{mechanism} needs a loss that grows with the distance: "
         "use kind: auto, or loss: squared or absolute": (asked.equality and not wanted.may_keep),
@@ -244,7 +256,7 @@ def resolved(spec: Spec) -> tuple[Spec, list[Misfit]]:
     """The spec with a named mechanism, and what does not fit."""
     if isinstance(spec.mechanism, Auto):
         kind, reason = _choose(spec)
-        why = f"loss: {spec.loss}, goal: {spec.goal}: {reason}"
+        why = f"loss: {spec.stated_loss}, goal: {spec.goal}: {reason}"
         spec = spec.with_mechanism(mechanism_class(kind).named(), why)
     return spec, check_validity(spec)
 
@@ -258,7 +270,7 @@ def _choose(spec: Spec) -> tuple[str, str]:
         epsilon = spec.privacy.per_label if isinstance(split, str) else split[1]
         if beats_randomized_response(spec.domain.size, epsilon):
             return _SETS
-    if spec.goal == "training":
+    if spec.goal == "training" or LOSSES[spec.loss].costs is not None:
         return LOSSES["sum" if isinstance(spec.label, JointLabelSpec) else spec.loss].training
     if isinstance(spec.label, JointLabelSpec) or LOSSES[spec.loss].equality:
         what = "combination" if isinstance(spec.label, JointLabelSpec) else "label"
@@ -372,6 +384,16 @@ def parse_spec(text: str, source: str = "spec", directory: Path | None = None) -
     """
     spec, yaml = _SPEC.parse(text, source)
     read_public_grids(spec, directory)
+    if isinstance(spec.loss, LossFile):
+        domain = spec.domain
+        if not isinstance(domain, CategoricalDomain | IntegerDomain):
+            wrong = "costs are for categories or integers, in one column: use another loss"
+            raise _SPEC.refusal(source, yaml, [(("loss",), wrong)])
+        if directory is None:
+            raise InputError("a loss with a file of costs needs a spec that is a file")
+        why = "costs are public, so they need a file of their own"
+        refuse_label_data(spec, directory, directory / spec.loss.path, why)
+        spec = spec.with_costs(spec.loss.read(directory, domain.listed))
     spec, found = resolved(spec)
     if found:
         raise _SPEC.refusal(source, yaml, found)

@@ -1,4 +1,7 @@
-"""The loss in a spec: a name, or a mapping with the parameters of one loss, as {quantile: 0.9}."""
+"""The loss in a spec: a name, or a mapping with the parameters of one loss, as {quantile: 0.9}.
+
+A mapping may also name the file of a table or a tree of costs, which ``costs`` reads.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from labeldp_verify.analysis import FAMILIES, LossFamily
 from pydantic import TypeAdapter, WithJsonSchema, WrapValidator
 
 from labeldp_compile.solve.losses import LOSSES
+from labeldp_compile.spec.costs import READERS, LossFile
 from labeldp_compile.yaml_model import Number
 
 _NAMES = tuple(LOSSES)
@@ -22,9 +26,12 @@ def loss_of_mapping(stated: Mapping[str, Any], number: Callable[[Any], Decimal])
 
     Raises ValueError, in words for the spec, if it states none.
     """
+    if len(stated) == 1 and {*stated} & {*READERS}:
+        return LossFile(stated)
     family = next((f for f in FAMILIES.values() if {*f.parameters} & {*stated}), None)
     if family is None:
-        raise ValueError(f"expected one of {', '.join(map(example, FAMILIES.values()))}")
+        files = (f"{{{kind}: FILE}}" for kind in READERS)
+        raise ValueError(f"expected one of {', '.join([*map(example, FAMILIES.values()), *files])}")
     if {*family.parameters} != {*stated}:
         raise ValueError(f"expected only {example(family)}: one loss, with all its numbers")
     values = []
@@ -44,22 +51,28 @@ def example(family: LossFamily) -> str:
 def _read(value: Any, named: Callable[[Any], str]) -> str:
     if isinstance(value, dict):
         return loss_of_mapping(value, _NUMBER.validate_python)
+    if isinstance(value, str) and value.partition("(")[0] in READERS:
+        raise ValueError(f"{value!r} needs a mapping: write loss: {{{value}: FILE}}")
     for family in FAMILIES.values():
         if isinstance(value, str) and value.partition("(")[0] in (family.name, *family.parameters):
             raise ValueError(f"{value!r} needs a mapping: write loss: {example(family)}")
     return named(value)
 
 
-def _mapping(family: LossFamily) -> dict[str, Any]:
+def _mapping(kind: str, *keys: str) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {key: {"type": "number"} for key in family.parameters},
-        "required": [*family.parameters],
+        "properties": {key: {"type": kind} for key in keys},
+        "required": [*keys],
         "additionalProperties": False,
     }
 
 
-_SCHEMA = {"anyOf": [{"enum": [*_NAMES], "type": "string"}, *map(_mapping, FAMILIES.values())]}
+_MAPPINGS = (
+    *(_mapping("number", *family.parameters) for family in FAMILIES.values()),
+    *(_mapping("string", kind) for kind in READERS),
+)
+_SCHEMA = {"anyOf": [{"enum": [*_NAMES], "type": "string"}, *_MAPPINGS]}
 
 if TYPE_CHECKING:
     StatedLoss = str

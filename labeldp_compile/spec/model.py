@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from labeldp_verify.analysis import ColumnLoss
+from labeldp_verify.analysis import ColumnLoss, CostMatrix
 from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, CategoricalDomain, Domain, GroupColumn
 from pydantic import (
     BeforeValidator,
@@ -19,7 +19,7 @@ from pydantic import (
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.solve.loss_families import FAMILY_RECORDS
-from labeldp_compile.solve.losses import LOSSES, OF_ONE_COLUMN
+from labeldp_compile.solve.losses import COSTS, LOSSES, OF_ONE_COLUMN
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.spec.loss import StatedLoss
 from labeldp_compile.tabular.formats import TextForm
@@ -351,7 +351,7 @@ else:
     Named = Union[all_mechanisms()]  # noqa: UP007  # of as many as the registry holds
 
 
-*_FORMULAS, _LAST = (
+_FORMULAS = (
     *(LOSSES[name].formula for name in OF_ONE_COLUMN),
     *(record.formula for record in FAMILY_RECORDS.values()),
 )
@@ -369,7 +369,7 @@ class Spec(Strict):
     )
     label: AnyLabelSpec
     loss: StatedLoss = Field(
-        description=f"what an error costs: {', '.join(_FORMULAS)}, or {_LAST}; sum adds the "
+        description=f"what an error costs: {', '.join(_FORMULAS)}, or {COSTS}; sum adds the "
         "losses of the columns of a joint label"
     )
     privacy: PrivacySpec
@@ -381,6 +381,7 @@ class Spec(Strict):
         "values or bands, several columns, or a file that assigns groups",
     )
     _auto_reason: str | None = PrivateAttr(None)
+    _loss_file: str | None = PrivateAttr(None)
 
     @property
     def domain(self) -> Domain:
@@ -390,8 +391,13 @@ class Spec(Strict):
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are classes: categories, or numbers compared only for equality."""
-        return isinstance(self.domain, CategoricalDomain) or LOSSES[self.loss].equality
+        """Whether labels are classes: categories, or numbers whose distance has no meaning."""
+        return isinstance(self.domain, CategoricalDomain) or not LOSSES[self.loss].needs_numbers
+
+    @property
+    def stated_loss(self) -> str:
+        """The loss as the spec states it; of costs, the file."""
+        return self._loss_file or self.loss
 
     @property
     def column_losses(self) -> list[ColumnLoss] | None:
@@ -417,6 +423,12 @@ class Spec(Strict):
     def auto_reason(self) -> str | None:
         """Why ``mechanism: auto`` chose this mechanism; None if the spec names it."""
         return self._auto_reason
+
+    def with_costs(self, costs: CostMatrix) -> Self:
+        """This spec with the costs that its file states."""
+        spec = self.model_copy(update={"loss": costs})
+        spec._loss_file = self.loss
+        return spec
 
     def with_mechanism(self, mechanism: Mechanism, auto_reason: str | None = None) -> Self:
         """This spec with another mechanism."""

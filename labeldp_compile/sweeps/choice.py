@@ -360,8 +360,8 @@ def _fitting(spec: Spec) -> Candidates:
     unbiased = [mechanism for mechanism in fitting.chosen if mechanism.is_unbiased]
     if not unbiased:
         raise InputError(
-            f"{spec.name}: all mechanisms for loss: {spec.loss} are biased, which spoils means and "
-            "training; write goal: labels, or loss: squared"
+            f"{spec.name}: all mechanisms for loss: {spec.stated_loss} are biased, which spoils "
+            "means and training; write goal: labels, or loss: squared"
         )
     biased = [(one.title, "biased") for one in fitting.chosen if not one.is_unbiased]
     return Candidates(unbiased, [*fitting.left_out, *biased])

@@ -40,6 +40,8 @@ PARQUET = {
     "named": ["--column", "visits", "--range", "0..20", "--mechanism", "laplace"],
     "goal": ["--column", "visits", "--range", "0..20", "--goal", "labels", "--loss", "absolute"],
     "uniform": ["--column", "visits", "--range", "0..20", "--prior", "uniform"],
+    "quantile": ["--column", "visits", "--range", "0..20", "--loss", "quantile=0.9"],
+    "two slopes": ["--column", "visits", "--range", "0..20", "--loss", "under=3,over=1"],
 }
 
 
@@ -147,6 +149,34 @@ def test_every_mechanism_that_is_offered_makes_a_spec(place):
         for kind in kinds:
             given = [*arguments[:-1], f"{loss}-{kind}.yaml", "--mechanism", kind, "--yes"]
             assert labeldp("init", "table.parquet", *given).exit_code == 0, (loss, kind)
+
+
+def test_a_file_of_costs_is_relative_to_the_spec(place):
+    (place / "costs.csv").write_text("y,1,2\n1,0,3\n2,1,0\n")
+    given = ["--column", "grade", "--values", "1,2", "--default", "1", "--loss", "matrix=costs.csv"]
+    given += ["--epsilon", "1", "--prior", "uniform", "--goal", "labels", "-o", "there/it.yaml"]
+    (place / "there").mkdir()
+    asked = labeldp("init", "table.parquet", *given, asked="\n\n")
+    assert asked.exit_code == 0 and "exponential, least_cost" in asked.stderr
+    assert load_spec(place / "there" / "it.yaml")[0].stated_loss == "{matrix: ../costs.csv}"
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    {
+        "quantile=high": "expected a number",
+        "quantile=2": "above 0 and below 1",
+        "quantil=0.9": "expected one of {quantile: NUMBER}",
+        "quantile=0.9,quantile=0.8": "is given twice",
+        "absolut": "did you mean 'absolute'?",
+        "matrix=none.csv": "none.csv: cannot be read",
+        "squared\nname: other": "is unknown",
+    }.items(),
+)
+def test_a_wrong_loss_is_one_error(place, loss, message):
+    given = ["--column", "visits", "--range", "0..9", "--loss", loss, "-o", "it.yaml", "--yes"]
+    done = labeldp("init", "table.parquet", *given)
+    assert done.exit_code == 2 and message in done.stderr and not (place / "it.yaml").exists()
 
 
 @pytest.mark.parametrize("column", ["a: b", "#", "'", '"', "null", "true", "12", "ÿ é\u0085", "π"])

@@ -97,7 +97,7 @@ class Table:
             claims.prior.weights,
             rational(claims.exact.realised_ratio),
             claims.utility.largest_bias,
-            classes=LOSSES[claims.utility.loss].equality,
+            classes=not LOSSES[claims.utility.loss].needs_numbers,
         )
 
     @cached_property

@@ -9,6 +9,10 @@ from labeldp_verify.analysis.composition import Part as Part
 from labeldp_verify.analysis.composition import common_step as common_step
 from labeldp_verify.analysis.composition import compose_parts as compose_parts
 from labeldp_verify.analysis.composition import masses_of as masses_of
+from labeldp_verify.analysis.cost_matrix import MAX_COST as MAX_COST
+from labeldp_verify.analysis.cost_matrix import CostMatrix as CostMatrix
+from labeldp_verify.analysis.cost_matrix import Costs as Costs
+from labeldp_verify.analysis.cost_matrix import require_few_labels as require_few_labels
 from labeldp_verify.analysis.exact_loss import LossFamily as LossFamily
 from labeldp_verify.analysis.exact_loss import parsed as parsed
 from labeldp_verify.analysis.grid_labels import rounds_to_nearest as rounds_to_nearest

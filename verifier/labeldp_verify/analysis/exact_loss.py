@@ -27,7 +27,8 @@ class ExactLoss:
         dual: whether dual values prove a lower bound; None if they cannot.
         dual_seconds: of the lower bound for one label.
         radii: Σ w·g(r) if radii prove a lower bound (see ``lower_bound``); None if they cannot.
-        equality: whether it only asks if ŷ = y, so that labels need not be numbers.
+        equality: whether it only asks if ŷ = y.
+        needs_numbers: whether labels must be numbers.
         rational: whether the two bounds are the same.
         has_slopes: whether dual values may have slopes.
         of_columns: whether a column of a joint label may have it.
@@ -41,6 +42,7 @@ class ExactLoss:
     dual_seconds: float = 0.0
     radii: Callable[[Whole, Whole, Whole, int, Fraction], Fraction | None] | None = None
     equality: bool = False
+    needs_numbers: bool = True
     rational: bool = True
     has_slopes: bool = False
     of_columns: bool = True

@@ -14,6 +14,7 @@ import numpy as np
 
 from labeldp_verify.analysis.analysis import Analysis, Labels, Losses, Rows
 from labeldp_verify.analysis.convex_bound import convex_holds, poisson_tangents
+from labeldp_verify.analysis.cost_matrix import CostMatrix
 from labeldp_verify.analysis.exact_loss import ExactLoss, parsed
 from labeldp_verify.analysis.grid_labels import Strays, stray_columns
 from labeldp_verify.analysis.loss_families import FAMILIES
@@ -85,11 +86,19 @@ _RECORDS = (
         of_columns=False,
         is_signed=True,
     ),
-    ExactLoss("zero_one", _zero_one, 60e-6, zero_one_holds, 10e-6, equality=True),
+    ExactLoss(
+        "zero_one",
+        _zero_one,
+        60e-6,
+        zero_one_holds,
+        10e-6,
+        equality=True,
+        needs_numbers=False,
+    ),
     ExactLoss("sum", _sum, of_columns=False),  # of columns: their losses, each times its weight
 )
 Loss = str
-"""The name of a loss: one without parameters, or as in ``quantile(9/10)``."""
+"""The name of a loss: one without parameters, or as in ``quantile(9/10)``, or a ``CostMatrix``."""
 
 
 class _Losses(Mapping[Loss, ExactLoss]):
@@ -100,6 +109,8 @@ class _Losses(Mapping[Loss, ExactLoss]):
 
     def __getitem__(self, name: Loss) -> ExactLoss:
         """The record of a name, which a loss has only one of. Raises KeyError."""
+        if isinstance(name, CostMatrix):
+            return name.record
         if name in self._records:
             return self._records[name]
         family, values = parsed(name) or ("", [])
@@ -132,11 +143,10 @@ def losses_by_row(analysis: Analysis[Any], rows: Rows, labels: Labels, loss: Los
     Raises ValueError where the loss is infinite, or not defined for these outputs.
     """
     record = LOSSES[loss]
-    if record.equality:
-        return record.expected(analysis, rows, labels)
-    if sets_of(analysis.randomizer) is not None:
+    if not record.equality and sets_of(analysis.randomizer) is not None:
         raise ValueError("sets of classes have only the zero_one loss")
-    return record.expected(analysis, rows, ExactNumbers.of(labels))
+    known = ExactNumbers.of(labels) if record.needs_numbers else labels
+    return record.expected(analysis, rows, known)
 
 
 def expected_loss(
@@ -150,7 +160,7 @@ def expected_loss(
 
     Definition 4 of the optimal unbiased randomizers paper (2023).
     """
-    known = labels if LOSSES[loss].equality else ExactNumbers.of(labels)
+    known = ExactNumbers.of(labels) if LOSSES[loss].needs_numbers else labels
     low = high = Fraction(0)
     weighty = np.flatnonzero([weight != 0 for weight in weights])
     for rows in np.split(weighty, range(_AT_ONCE, len(weighty), _AT_ONCE)):
@@ -191,7 +201,7 @@ def dual_is_feasible(
     """Whether F ≥ 0 on the whole real line, proved; False if not, or if it cannot be told.
 
     Args:
-        labels: [k] increasing; of the 0-1 loss any numbers.
+        labels: [k] increasing; any numbers if the loss needs none.
         weights: [k] integers ≥ 0 in proportion to the prior, not all 0.
         exp_upper: at least e^ε.
         alpha: [k] exact, in units of the loss.

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
-from labeldp_verify.analysis import LOSSES, Loss, analyse, exp_lower
+from labeldp_verify.analysis import LOSSES, CostMatrix, Costs, Loss, analyse, exp_lower
 from labeldp_verify.claims.claim import Claim, Evidence, all_claims
 from labeldp_verify.claims.records import (
     ADJACENCY,
@@ -32,7 +32,7 @@ from labeldp_verify.claims.utility import (
     use_of,
 )
 from labeldp_verify.errors import agree, demand
-from labeldp_verify.forms import Integers
+from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, Integers
 from labeldp_verify.graph import FORMAT_VERSION, tables_digest
 from labeldp_verify.graph.inputs import limbs_per_word
 from labeldp_verify.graph.model import PORTABLE
@@ -79,6 +79,7 @@ DECLARED = (
     "insecure",
 )
 
+S = TypeVar("S", WholeFile, TableClaims)
 _MAX_ROWS = 2**53
 _SLACK = Fraction(1, 10**9)  # of a scale in float64
 
@@ -112,16 +113,33 @@ def parse_certificate(value: Any) -> Certificate:
     parts = {
         name: read_record(kinds[name], part, f"certificate.{name}") for name, part in stated.items()
     }
+    costs = None
+    if "costs" in parts:
+        try:
+            costs = CostMatrix(parts["costs"])
+        except ValueError as error:
+            raise ShapeError(f"certificate.costs: {error}") from None
+    whole = _with_costs(whole, costs)
     if "groups" not in parts:
         tables = [_only_table(whole, witness)]
     else:
         if witness is not None or not listed:
             raise ShapeError("certificate.groups.tables" if witness is None else "optimality")
         tables = read_field(list[TableClaims], listed, "certificate.groups.tables")
+        tables = [_with_costs(table, costs) for table in tables]
     losses = {whole.utility.loss, *(table.utility.loss for table in tables)}
     if not all(loss in LOSSES for loss in losses):
         raise ShapeError("certificate.utility.loss")
     return Certificate(**vars(whole), tables=tables, parts=parts)
+
+
+def _with_costs(stated: S, loss: Loss | None) -> S:
+    """The claims with a loss that has its costs with it. Raises ShapeError if it is another."""
+    if not isinstance(loss, CostMatrix):
+        return stated
+    if stated.utility.loss != loss:
+        raise ShapeError("certificate.utility.loss: it is not the name of the costs")
+    return replace(stated, utility=replace(stated.utility, loss=loss))
 
 
 def _only_table(whole: WholeFile, witness: Witness | None) -> TableClaims:
@@ -178,7 +196,8 @@ def state_certificate(
         **use_facts(together([table.size for table in tables], uses), loss),
         **bound_facts(bound, objective),
         **ratio_facts(max(ratios)),
-        "utility.loss": loss,
+        "utility.loss": str(loss),
+        **({"costs": plain(loss.costs)} if isinstance(loss, CostMatrix) else {}),
         "utility.biases": None if by_group else claims[0].utility.biases,
         "optimality": None if by_group else plain(claims[0].optimality),
         "prior": tables[-1].prior,
@@ -250,7 +269,7 @@ def _table(
         **ratio_facts(ratio),
         **use_facts(use, loss),
         **bound_facts(bound, penalised(witness, use.loss[0], use.mean_square)),
-        "utility.loss": loss,
+        "utility.loss": str(loss),
         "utility.biases": use.biases.floats() if table.lists_biases and use.biases else None,
         "optimality": plain(witness),
         "prior": table.prior,
@@ -259,7 +278,7 @@ def _table(
     }
     value = _nested(facts)
     value |= value.pop("privacy")  # whose only field stands by itself here
-    return read_record(TableClaims, value, "table")
+    return _with_costs(read_record(TableClaims, value, "table"), loss)
 
 
 def _declared(declared: Declaration) -> Facts:
@@ -291,6 +310,34 @@ def _nested(facts: Facts) -> dict[str, Any]:
         else:
             nested[part] = value
     return nested
+
+
+# ---- The costs of a loss that is a matrix.
+
+
+class CostsClaim(Claim[Costs]):
+    """What each output costs for each label; the name of the loss is their digest."""
+
+    part = "costs"
+    record = Costs
+    proved = ("costs.labels",)
+    declared = ("costs.unit", "costs.rows")
+    has_step = False  # the loss is checked with them
+
+    def state(self, found: Evidence, declared: Declaration) -> Costs | None:
+        """Those of the loss."""
+        return getattr(found.certificate.utility.loss, "costs", None)
+
+    def require(self, certificate: Certificate, domain: Domain) -> None:
+        """Demand that they are those of the labels."""
+        costs = certificate.parts.get(self.part)
+        if costs is not None:
+            known = isinstance(domain, CategoricalDomain | IntegerDomain)
+            demand(known and costs.labels == [*domain.listed], "the costs are of other labels")
+
+    def check(self, found: Evidence) -> str:
+        """The loss and its bound are derived from them."""
+        return "the costs are those of the loss"
 
 
 # ---- That a file is portable: it takes random words in limbs, with operators that old hosts have.

@@ -187,7 +187,7 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
         assert isinstance(table, WindowRandomizer)
         use = claims.utility
         proved, off = rational(claims.exact.epsilon_label_bound), None
-        numbers = not LOSSES[use.loss].equality and are_numbers(domain, table)
+        numbers = LOSSES[use.loss].needs_numbers and are_numbers(domain, table)
         if numbers and is_unbiased(domain, use.largest_bias):
             estimable: bool | None = True
         else:

@@ -48,10 +48,10 @@ def test_regression_needs_a_range(method, loss, expected):
 @pytest.mark.parametrize(
     ("columns", "more", "kind"),
     [
-        (32, "", "one_release"),
-        (31, "", "staged_release"),
-        (32, ", categorical: [c]", "staged_release"),
-        (32, ", dates: [d]", "staged_release"),
+        (16, "", "one_release"),
+        (15, "", "staged_release"),
+        (16, ", categorical: [c]", "staged_release"),
+        (16, ", dates: [d]", "staged_release"),
     ],
 )
 def test_without_a_kind_many_numbers_alone_and_classes_get_one_release(columns, more, kind):

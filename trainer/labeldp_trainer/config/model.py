@@ -100,7 +100,7 @@ class TrainingConfig(Strict):
 
 CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 STAGED = "staged_release"
-_MANY_NUMBERS = 32
+_MANY_NUMBERS = 16
 """Columns, of which one release learns classes better (benchmarks/notes/models-of-tables.md)."""
 LINEAR_ONLY = "which is linear in the columns of a table or archive"
 _GRAPH_OF_IMAGES = {"kind": "graph", "of": ["patches", "scattering"]}

@@ -120,7 +120,7 @@ def alibi(options):
     print("|---|---:|---:|---:|---:|")
     for task, rows, epsilon, model in lines(options, ALIBI):
         for epochs in (3, 40):
-            config = {"model": model, "optimizer": SGD, "epochs": epochs}
+            config = {"model": model, "optimizer": options.optimizer, "epochs": epochs}
             method = f"{{kind: alibi, epsilon: {epsilon}, prior: %s}}"
             with patch.object(label_noise, "information", lambda epsilon: 1.0):
                 cells = [accuracies(options, task, rows, method=method % "model", **config)]
@@ -155,7 +155,7 @@ def forward(options):
     print("|---|---:|---:|---:|")
     for task, rows, classes, epsilon, model, mechanism in lines(options, FORWARD):
         for epochs in (3, 40):
-            config = {"model": model, "optimizer": SGD, "epochs": epochs}
+            config = {"model": model, "optimizer": options.optimizer, "epochs": epochs}
             with tempfile.TemporaryDirectory() as name:
                 spec = Path(name) / "artifact.yaml"
                 text = SPEC.format(last=classes - 1, epsilon=epsilon, mechanism=mechanism)
@@ -326,6 +326,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--lines", help="of the table, such as 0,2; default: all")
+    parser.add_argument("--optimizer", default=SGD, help="of ALIBI and forward correction")
     parser.add_argument("--temperature", type=float, default=1.0, help="of LP-MST")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     options = parser.parse_args()

@@ -1,10 +1,12 @@
-"""ALIBI, LP-MST and PATE beside variants of them, on small real data; any JAX device.
+"""ALIBI, LP-MST, PATE and forward correction beside variants, on small real data; any JAX device.
 
     LABELDP_DATA=folder python benchmarks/published.py alibi
+    LABELDP_DATA=folder python benchmarks/published.py forward
     LABELDP_DATA=folder python benchmarks/published.py stages
     LABELDP_DATA=folder python benchmarks/published.py votes
 
 ``alibi``: training with each prior, and with the gradients of the paper, in 3 and in 40 epochs.
+``forward``: the same of ``privatized`` with the forward-corrected loss.
 ``stages``: LP-MST with a warm start, with a prior that is mixed with a uniform one, and without
 rows that the model finds impossible. ``votes``: PATE with Confident-GNMax (Papernot et al. 2018): a
 noisy threshold on the most votes decides which rows the student sees, and gets a share of the
@@ -28,9 +30,11 @@ from labeldp_trainer import parse_config, train
 from labeldp_trainer.data.arrays import read_idx
 from labeldp_trainer.discrete_gaussian.noise import with_float
 from labeldp_trainer.losses import predict
-from labeldp_trainer.methods import stepped
+from labeldp_trainer.methods import privatized, stepped
 from labeldp_trainer.methods.published import label_noise, pate
 from labeldp_trainer.methods.published.label_noise import LpMstBuilder
+
+from labeldp_compile.build.pipeline import compile_spec
 
 CONFIG = """
 version: 1
@@ -116,13 +120,52 @@ def alibi(options):
     print("|---|---:|---:|---:|---:|")
     for task, rows, epsilon, model in lines(options, ALIBI):
         for epochs in (3, 40):
-            config = {"model": model, "optimizer": SGD, "epochs": epochs}
+            config = {"model": model, "optimizer": options.optimizer, "epochs": epochs}
             method = f"{{kind: alibi, epsilon: {epsilon}, prior: %s}}"
             with patch.object(label_noise, "information", lambda epsilon: 1.0):
                 cells = [accuracies(options, task, rows, method=method % "model", **config)]
             for prior in ("model", "uniform"):
                 cells.append(accuracies(options, task, rows, method=method % prior, **config))
             show(f"{task}, {NAMES[model]}, {epsilon} | {epochs}", cells)
+
+
+# Forward correction.
+
+SPEC = """
+version: 1
+name: artifact
+label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: {mechanism}}}
+"""
+FORWARD = (
+    ("fashion-mnist", 5000, 10, 1, LINEAR, "randomized_response"),
+    ("fashion-mnist", 5000, 10, 1, LINEAR, "subset_selection"),
+    ("fashion-mnist", 5000, 10, 1, NETWORK, "randomized_response"),
+    ("fashion-mnist", 5000, 10, 0.3, LINEAR, "randomized_response"),
+    ("income", 10_000, 2, 0.5, LINEAR, "randomized_response"),
+)
+
+
+def forward(options):
+    """The table of the forward-corrected loss."""
+    print("| data, model, ε, mechanism | epochs | undivided gradients | the default |")
+    print("|---|---:|---:|---:|")
+    for task, rows, classes, epsilon, model, mechanism in lines(options, FORWARD):
+        for epochs in (3, 40):
+            config = {"model": model, "optimizer": options.optimizer, "epochs": epochs}
+            with tempfile.TemporaryDirectory() as name:
+                spec = Path(name) / "artifact.yaml"
+                text = SPEC.format(last=classes - 1, epsilon=epsilon, mechanism=mechanism)
+                spec.write_text(text, encoding="utf-8")
+                compile_spec(spec).write(Path(name))
+                config["method"] = f"{{kind: privatized, artifact: {name}/artifact.onnx}}"
+                with patch.object(privatized, "kept_information", lambda matrix: 1.0):
+                    cells = [accuracies(options, task, rows, **config)]
+                cells.append(accuracies(options, task, rows, **config))
+            show(f"{task}, {NAMES[model]}, {epsilon}, {mechanism} | {epochs}", cells)
 
 
 @contextmanager
@@ -273,7 +316,7 @@ def votes(options):
         show(f"{task}, {epsilon}", cells)
 
 
-STUDIES = {"alibi": alibi, "stages": stages, "votes": votes}
+STUDIES = {"alibi": alibi, "forward": forward, "stages": stages, "votes": votes}
 
 
 def main():
@@ -283,6 +326,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--lines", help="of the table, such as 0,2; default: all")
+    parser.add_argument("--optimizer", default=SGD, help="of ALIBI and forward correction")
     parser.add_argument("--temperature", type=float, default=1.0, help="of LP-MST")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     options = parser.parse_args()

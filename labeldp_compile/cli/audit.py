@@ -21,12 +21,14 @@ from labeldp_compile.audits.randomizer import AuditTarget, FunctionTarget, parse
 from labeldp_compile.cli.command import command, observing, show, verified
 from labeldp_compile.cli.options import (
     PATH,
+    TEXT_FORM,
     Whole,
     budget_option,
     decimal_of,
     group_option,
     json_option,
     quiet_option,
+    require_form,
     text_options,
 )
 from labeldp_compile.errors import InputError
@@ -36,6 +38,15 @@ DEFAULT_SAMPLES = 10_000_000
 _MAX_SAMPLES = 10**10  # more do not fit the memory of most machines
 _MAX_EPSILON = 1000.0
 _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
+_FILE, _FUNCTION = "an artifact FILE", "--callable without FILE"
+_RUN, _TABLE = "a RUN", "a TABLE with --untrained"
+# Names of the options of each form of an audit.
+_FORMS = {
+    _FILE: ("function", "samples", "group", "no_processes", "budget"),
+    _FUNCTION: ("function", "labels", "epsilon", "samples", "no_processes"),
+    _RUN: ("trained", "untrained", "label", "confidence"),
+    _TABLE: ("untrained", "label", "epsilon", "delta", "confidence", *TEXT_FORM),
+}
 
 
 @command("audit", "labeldp audit build/doctor-visits.onnx --samples 1000000")
@@ -118,32 +129,28 @@ def audit_command(
     Exit code 0: no test failed. Exit code 1: a test failed, which happens for a correct randomizer
     once in a million audits. Exit code 2: the input is wrong.
     """
-    of_run = file is not None and (file / "run.json").is_file()
-    if of_run or untrained is not None:
-        if file is None or any((function, labels, group)):
-            raise InputError(
-                "--untrained is for a RUN or a TABLE; leave out what audits a function"
-            )
+    if file is None:
+        form_of_audit = _FUNCTION
+    elif (file / "run.json").is_file():
+        form_of_audit = _RUN
+    else:
+        form_of_audit = _FILE if untrained is None else _TABLE
+    require_form(form_of_audit, _FORMS)
+    if file is not None and form_of_audit in (_RUN, _TABLE):
         claimed = None if epsilon is None else _claim(epsilon)
-        if of_run and epsilon is not None:
-            raise InputError("--epsilon comes from RUN: remove it")
         sure, less = float(decimal_of("--confidence", confidence)), decimal_of("--delta", delta)
         if not 0 < sure < 1 or not 0 <= less < 1:
             raise InputError("--confidence and --delta are shares: below 1, and not negative")
         from labeldp_compile.audits.model import Claim  # noqa: PLC0415
         from labeldp_compile.cli.audit_model import audit_model  # noqa: PLC0415
 
-        stated = None if of_run else Claim(claimed, float(less))
+        stated = None if form_of_audit == _RUN else Claim(claimed, float(less))
         audit_model(file, trained, untrained, label, stated, sure, form, as_json=as_json)
-    if label is not None or trained is not None:
-        raise InputError("--label and --trained audit a model: give RUN, or TABLE with --untrained")
     processes = not no_processes
     with observing("sampling", samples, quiet=quiet) as observer:
         if file is None:
             target, tried, claim = _claimed(function, labels, epsilon)
             report = audit(target, tried, claim, samples, observer, processes=processes)
-        elif labels is not None or epsilon is not None:
-            raise InputError("--labels and --epsilon come from FILE: remove them")
         else:
             with verified(file, ", and is not run"):
                 report = audit_artifact(

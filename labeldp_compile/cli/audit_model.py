@@ -36,8 +36,8 @@ def audit_model(
     the claim is refuted. Raises InputError, also if the stand-in is too poor."""
     if claim is None:
         found, claim = audit_run(file, trained, untrained, label, confidence)
-    elif untrained is None or label is None or trained is not None:
-        raise InputError("a TABLE is one of training rows: give --untrained and --label with it")
+    elif untrained is None or label is None:
+        raise InputError("a TABLE needs --label, the column of true labels")
     else:
         found = audit_predictions(file, untrained, label, claim, confidence, form=form)
     if found.poor is not None:

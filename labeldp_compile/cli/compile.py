@@ -38,6 +38,7 @@ from labeldp_compile.cli.options import (
     PATH,
     overwrite_option,
     quiet_option,
+    require_form,
     sign_option,
     signing_key,
     test_seed_option,
@@ -48,6 +49,7 @@ from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.weak_promise import weak_promise
 
+_FORMS = {"compiling": ("overwrite", "key", "verbose", "test_seed")}  # --check has none of its own
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
 _SHARED_COLUMNS = 120
@@ -96,9 +98,8 @@ def compile_command(
     recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
     the artifact on stdout, and a summary on stderr.
     """
+    require_form("--check" if check else "compiling", _FORMS)
     if check:
-        if overwrite or key is not None or test_seed is not None:
-            raise click.UsageError("--check writes nothing: leave out the other options")
         if spec.suffix == PLAN_SUFFIX:
             raise click.UsageError("--check is for a spec, not for a saved plan")
         from labeldp_compile.spec.agreement import require_current  # noqa: PLC0415

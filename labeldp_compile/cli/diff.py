@@ -23,7 +23,7 @@ from labeldp_verify.usefulness.figures import ROWS
 
 from labeldp_compile.check.subject import Subject, of_artifact
 from labeldp_compile.cli.command import command, show, verified
-from labeldp_compile.cli.options import PATH, budget_option, json_option
+from labeldp_compile.cli.options import PATH, budget_option, json_option, require_form
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
@@ -345,6 +345,7 @@ def diff_command(
     kinds = {path.suffix.lower() in _SPECS for path in (old, new)}
     if len(kinds) > 1:
         raise InputError(f"{new}: compare two artifacts, or two specs (.yaml)")
+    require_form("specs" if True in kinds else "artifacts", {"artifacts": ("budget",)})
     if kinds == {True}:
         from labeldp_compile.spec import load_spec  # noqa: PLC0415
 

@@ -20,6 +20,7 @@ from labeldp_compile.cli.options import (
     group_column_option,
     json_option,
     private_columns_option,
+    require_form,
     text_options,
     verbose_option,
 )
@@ -32,6 +33,12 @@ from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.tabular.provenance import NOT_SHOWN
 
 _NAMES, _LINES = 32, 7
+_RELEASE, _ESTIMATES = "a --release", "estimates from private labels"
+# Names of the options of each form of an evaluation.
+_FORMS = {
+    _RELEASE: ("ledger", "data_set", "data_version", "least"),
+    _ESTIMATES: ("by", "difference", "group_columns", "unnoted"),
+}
 
 
 @command("evaluate", "labeldp evaluate build/x.onnx predicted.parquet private.parquet")
@@ -122,13 +129,9 @@ def evaluate_command(
     Exit code 1: ARTIFACT does not verify, or it would go over budget. Exit code 2: the input is
     wrong, or it supports no estimate.
     """
-    place = _place(release, ledger, data_set, data_version)
+    require_form(_ESTIMATES if release is None else _RELEASE, _FORMS)
+    place = _place(ledger, data_set, data_version)
     if release is not None:
-        if any((by, difference, group_columns, unnoted)):
-            raise InputError(
-                "--release measures all rows of true labels once: leave out --by, --difference, "
-                "--group-column and --unnoted"
-            )
         with verified(artifact):
             released = release_tables(
                 artifact,
@@ -170,13 +173,11 @@ def evaluate_command(
 
 
 def _place(
-    release: str | None, ledger: str | None, data_set: str | None, data_version: str | None
+    ledger: str | None, data_set: str | None, data_version: str | None
 ) -> LedgerPlace | None:
     """Where a release is booked. Raises InputError for options without the others."""
     if ledger is None and data_set is None and data_version is None:
         return None
-    if release is None:
-        raise InputError("--ledger books what --release spends: give both")
     if ledger is None or data_set is None or data_version is None:
         raise InputError("--ledger, --data-set and --data-version belong together: give all three")
     require_name("--data-set", data_set)

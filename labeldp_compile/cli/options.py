@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -175,6 +175,9 @@ group_column_option = click.option(
 )
 
 
+TEXT_FORM = ("delimiter", "encoding", "decimal", "multiline_cells")
+
+
 def text_options(command: Decorated) -> Decorated:
     """Adds the options of a text table, which the command gets as ``form``."""
 
@@ -254,9 +257,16 @@ def signature_options(command: Decorated) -> Decorated:
     return with_files
 
 
-def refuse_options(ctx: click.Context, names: Collection[str], reason: str) -> None:
-    """Raise InputError with the reason if one of the parameters of these names was given."""
+def require_form(form: str, forms: Mapping[str, Collection[str]]) -> None:
+    """Raise InputError if the running command was given an option of other forms only.
+
+    ``forms`` has names of parameters for each form, which it describes in words.
+    """
+    ctx = click.get_current_context()
     for parameter in ctx.command.params:
         name = parameter.name or ""
-        if name in names and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise InputError(f"{max(parameter.opts, key=len)} {reason}")
+        its_forms = [words for words, names in forms.items() if name in names]
+        given = ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if its_forms and form not in its_forms and given:
+            option = max(parameter.opts, key=len)
+            raise InputError(f"{option} is for {' or '.join(its_forms)}, not for {form}")

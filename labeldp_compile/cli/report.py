@@ -15,7 +15,7 @@ from labeldp_compile.cli.options import (
     group_option,
     json_option,
     overwrite_option,
-    refuse_options,
+    require_form,
     signature_options,
     signing_key,
     verbose_option,
@@ -24,16 +24,16 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import replaced_when_whole, require_output, write_text
 
 _TEXTS = ("purpose", "owner", "recipients", "retention", "by")
+_TERMINAL, _APPROVAL = "a report in the terminal", "an approval (--approve)"
+_PAGE, _RUN = "a page (-o or --registry)", "a page of a run"
+_OF_RUN = ("policy", "approval", "approver")
+_SHOWN = ("asked", "whole", "verbose", "as_json", "table", "weights")
+# Names of the options of each form of a report.
 _FORMS = {
-    "terminal": ("group", "asked", "whole", "verbose", "as_json", "table", "weights"),
-    "page": ("group", "spec", "policy", "approval", "approver", "public_key", "signature"),
-    "approval": ("policy", "approval", *_TEXTS),
-}
-"""Names of the options that belong to one form of a report."""
-_HINTS = {
-    "terminal": "is for a report in the terminal: leave out -o, --registry and --approve",
-    "page": "needs -o or --registry",
-    "approval": "needs --approve",
+    _TERMINAL: ("group", *_SHOWN),
+    _PAGE: (*_OF_RUN, "group", "spec", "registry", "public_key", "signature"),
+    _RUN: _OF_RUN,
+    _APPROVAL: ("policy", "approval", *_TEXTS),
 }
 
 
@@ -117,10 +117,7 @@ _HINTS = {
 @signature_options
 @overwrite_option
 @budget_option
-@click.pass_context
 def report_command(
-    ctx: click.Context,
-    /,
     file: Path,
     output: Path | None,
     registry: Path | None,
@@ -156,9 +153,9 @@ def report_command(
     is_page = output is not None or registry is not None
     if approve is not None and is_page:
         raise click.UsageError("--approve writes an approval: leave out -o and --registry")
-    form = "page" if is_page else "terminal" if approve is None else "approval"
-    for other, names in _FORMS.items():
-        refuse_options(ctx, set(names) - set(_FORMS[form]), _HINTS[other])
+    of_folder = _RUN if file.is_dir() else _PAGE
+    form = of_folder if is_page else _TERMINAL if approve is None else _APPROVAL
+    require_form(form, _FORMS)
     day = _day(registry, published)
     if approve is not None:
         write_approval(
@@ -176,7 +173,7 @@ def report_command(
 
         if file.is_dir():
             raise InputError(f"{file}: is a folder: give -o, the page to write")
-        options = {name: others[name] for name in _FORMS["terminal"] if name in others}
+        options = {name: others[name] for name in _SHOWN}
         print_report(file, group=group, overwrite=overwrite, budget=budget, **options)
         return
     endings = {output: (".html", ".htm"), registry: (".yaml", ".yml")}
@@ -201,10 +198,6 @@ def report_command(
     loaded = None if policy is None else load_policy(policy)
     key = None if approver is None else read_public_key(approver)
     if file.is_dir():
-        of_artifacts = {"--spec": spec, "--registry": registry, "--group": group}
-        of_artifacts |= {"--public-key": signing.public_key, "--signature": signing.signature}
-        if wrong := [name for name, value in of_artifacts.items() if value is not None]:
-            raise InputError(f"{wrong[0]} is for artifacts, but {file} is a folder")
         assert output is not None  # or there would be a registry
         write_text(output, run_page(examine_run(file, loaded, approval, key)))
         say(str(output))

@@ -16,7 +16,7 @@ from labeldp_compile.cli.options import (
     json_option,
     overwrite_option,
     quiet_option,
-    refuse_options,
+    require_form,
     test_seed_option,
     verbose_option,
 )
@@ -39,7 +39,12 @@ from labeldp_compile.whole_file import require_output, write_text
 _SCREEN = 16  # points that a screen has room for
 
 
-_WITHOUT_TARGETS = ("epsilons", "mechanisms", "output", "with_frontier", "spend", "test_seed")
+_TARGETS, _POINTS = "a search (--target)", "a comparison of mechanisms"
+# Names of the options of each form of a sweep.
+_FORMS = {
+    _TARGETS: ("rows",),
+    _POINTS: ("epsilons", "mechanisms", "output", "with_frontier", "spend", "test_seed"),
+}
 
 
 @command(
@@ -94,10 +99,7 @@ _WITHOUT_TARGETS = ("epsilons", "mechanisms", "output", "with_frontier", "spend"
 )
 @quiet_option
 @test_seed_option
-@click.pass_context
 def sweep_command(
-    ctx: click.Context,
-    /,
     spec: Path,
     epsilons: str | None,
     mechanisms: str | None,
@@ -121,14 +123,13 @@ def sweep_command(
     label is read: a private prior is treated as uniform. A margin of error holds for all labels in
     the range. Exit code 1: no ε up to 20 meets the targets.
     """
+    require_form(_TARGETS if targets else _POINTS, _FORMS)
     if targets:
-        refuse_options(ctx, _WITHOUT_TARGETS, "is for a sweep without --target")
         asked = _targets(targets)
         with observing("counting labels", quiet=quiet) as observer:
             choice = choose_spec(spec, asked, rows, observer)
         show(as_json, choice.to_json, lambda: _choice_in_words(choice, verbose=verbose))
         return
-    refuse_options(ctx, ("rows",), "needs --target")
     require_output(output, spec, endings=(".html",), overwrite=overwrite)
     with observing("counting labels", quiet=quiet, say=complain) as observer:
         sweep = sweep_spec(

@@ -19,9 +19,11 @@ from labeldp_compile.cli.command import show as show
 from labeldp_compile.cli.command import tell as tell
 from labeldp_compile.cli.command import text_table as text_table
 from labeldp_compile.cli.options import PATH as PATH
+from labeldp_compile.cli.options import TEXT_FORM as TEXT_FORM
 from labeldp_compile.cli.options import json_option as json_option
 from labeldp_compile.cli.options import overwrite_option as overwrite_option
 from labeldp_compile.cli.options import quiet_option as quiet_option
+from labeldp_compile.cli.options import require_form as require_form
 from labeldp_compile.cli.options import text_options as text_options
 from labeldp_compile.cli.options import verbose_option as verbose_option
 from labeldp_compile.errors import DataError as DataError

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_learn.model_audit import attack
 
+from labeldp_compile.cli import audit as command
 from labeldp_compile.cli import main
 
 
@@ -63,12 +64,10 @@ def test_one_that_does_not_passes_in_csv_and_parquet(tables):
     ("arguments", "said"),
     [
         (["--label", "bougth"], "did you mean 'bought'"),
-        ([], "give --untrained and --label with it"),
-        (["--label", "bought", "--trained", "x"], "one of training rows"),
+        ([], "needs --label"),
         (["--label", "bought", "--confidence", "1"], "are shares"),
         (["--label", "bought", "--epsilon", "-1"], "expected a number in 0"),
         (["--label", "town"], "none of the classes"),
-        (["--label", "bought", "--callable", "a:b"], "leave out what audits a function"),
     ],
 )
 def test_mistakes_are_one_error(tables, arguments, said):
@@ -89,5 +88,26 @@ def test_tables_without_predictions_or_with_few_rows_are_refused(tables):
         assert result.exit_code == 2 and said in result.stderr
 
 
-def test_label_needs_a_model():
-    assert "audit a model" in run("x.onnx", "--label", "y").stderr
+GIVEN = {"samples": "100000", "delimiter": ";", "encoding": "latin-1", "decimal": ","}
+GIVEN |= {"budget": "60,8GB", "no_processes": None, "multiline_cells": None}
+"""Values of options; others are 1."""
+
+
+@pytest.mark.parametrize("form", command._FORMS)
+def test_no_form_of_an_audit_ignores_an_option_of_others(tmp_path, form):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_text("{}", encoding="utf-8")
+    begun = {
+        command._FILE: ["x.onnx"],
+        command._FUNCTION: ["--callable", "a:b"],
+        command._RUN: [tmp_path / "run"],
+        command._TABLE: ["x.csv", "--untrained", "y.csv"],
+    }
+    others = set().union(*command._FORMS.values()) - set(command._FORMS[form])
+    # a TABLE that is audited is one with --untrained
+    for name in others - ({"untrained"} if form == command._FILE else set()):
+        parameter = next(one for one in command.audit_command.params if one.name == name)
+        option, value = max(parameter.opts, key=len), GIVEN.get(name, "1")
+        result = run(*begun[form], option, *([] if value is None else [value]))
+        assert result.exit_code == 2 and f"{option} is for" in result.stderr
+        assert result.stderr.endswith(f", not for {form}\n") and not result.stdout

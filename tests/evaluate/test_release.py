@@ -297,7 +297,7 @@ def test_no_message_depends_on_a_label(files):
     ("more", "given", "says"),
     [
         (("--metric", "AUC"), {}, "no mean over rows with a declared bound"),
-        (("--by", "who"), {}, "leave out --by"),
+        (("--by", "who"), {}, "--by is for estimates"),
         (("--person", "y"), {}, "is the label"),
         (("--person", "Y "), {}, "is the label"),
         (("--model", "y"), {"models": "true.parquet"}, "'y' is the label, and no prediction"),

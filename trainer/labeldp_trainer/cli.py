@@ -14,11 +14,13 @@ from labeldp_verify.printable import Marked, Status
 from labeldp_compile.toolkit import (
     PATH,
     PLAIN,
+    TEXT_FORM,
     TextForm,
     command,
     json_option,
     overwrite_option,
     quiet_option,
+    require_form,
     row_progress,
     say,
     show,
@@ -27,7 +29,7 @@ from labeldp_compile.toolkit import (
     verbose_option,
 )
 from labeldp_trainer.config import load_config
-from labeldp_trainer.config.data import PairsData
+from labeldp_trainer.config.data import PairsData, TableData
 
 # Progress: rates on a terminal; in a log, a line a stage, and a tenth of many epochs.
 
@@ -107,6 +109,13 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
     return click.option(*names, type=PATH, **more)
 
 
+# Names of the options of each form of labeldp train; --plan has none of its own.
+_TRAIN_FORMS = {
+    "training": ("output", "resume", "from_release", "verbose"),
+    "--verify-release": ("vectors",),
+}
+
+
 @command("train", "labeldp train train.yaml -o runs/first")
 @click.argument("config", type=PATH)
 @_path(
@@ -155,11 +164,8 @@ def train_command(
     """
     if plan and verify_release is not None:
         raise click.UsageError("use either --plan or --verify-release")
-    if (plan or verify_release is not None) and (output or resume or from_release):
-        option = "--plan" if plan else "--verify-release"
-        raise click.UsageError(f"{option} trains nothing; remove the other options")
-    if vectors is not None and verify_release is None:
-        raise click.UsageError("--vectors needs --verify-release")
+    verify = "--verify-release" if verify_release is not None else "training"
+    require_form("--plan" if plan else verify, _TRAIN_FORMS)
     if plan:
         _plan(config, quiet=quiet)
         return
@@ -278,6 +284,13 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
         raise SystemExit(1)
 
 
+# Names of the options of each form of labeldp predict.
+_PREDICT_FORMS = {
+    "a run on a table": TEXT_FORM,
+    "a run on pairs of answers": ("relabel", "pair", "keep"),
+}
+
+
 @command("predict", "labeldp predict runs/first people.parquet -o predicted.parquet")
 @click.argument("run", type=PATH)
 @click.argument("table", type=PATH)
@@ -326,9 +339,10 @@ def predict_command(
     )
 
     trained = open_trained(run)
-    of_pairs = isinstance(trained.loaded.config.data, PairsData)
-    if (relabel or pair or keep) and not of_pairs:
-        raise click.UsageError("--relabel, --pair and --keep are for runs on pairs of answers")
+    data = trained.loaded.config.data
+    of_pairs = isinstance(data, PairsData)
+    of_table = "a run on a table" if isinstance(data, TableData) else "a run on arrays"
+    require_form("a run on pairs of answers" if of_pairs else of_table, _PREDICT_FORMS)
     with row_progress("predicting", None, quiet=quiet) as progress:
         if of_pairs:
             from labeldp_trainer.preferences.relabel import predict_pairs  # noqa: PLC0415
@@ -373,6 +387,10 @@ def explain_command(run: Path, output: Path, verbose: bool, overwrite: bool, qui
         say(*summary(explained, output, verbose=verbose))
 
 
+# Names of the options of each form of labeldp runs.
+_RUNS_FORMS = {"a comparison": ("html", "overwrite"), "--coefficients": ("target",)}
+
+
 @command("runs", "labeldp runs runs --html runs.html")
 @click.argument("folders", nargs=-1, required=True, type=PATH)
 @json_option
@@ -405,16 +423,15 @@ def runs_command(
     With --coefficients: the least-squares coefficients of one run of method one_release, or of
     privatized in closed form, with representation: {kind: pca}.
     """
+    require_form("--coefficients" if coefficients else "a comparison", _RUNS_FORMS)
     if coefficients:
-        if html is not None or len(folders) > 1:
-            raise click.UsageError("--coefficients takes one run folder and no --html")
+        if len(folders) > 1:
+            raise click.UsageError("--coefficients takes one run folder")
         from labeldp_trainer.outcomes.coefficients import read_coefficients  # noqa: PLC0415
 
         found = read_coefficients(folders[0], target or "rows")
         show(as_json, found.to_json, found.text)
         return
-    if target is not None:
-        raise click.UsageError("--target needs --coefficients")
     from labeldp_compile.toolkit import replaced_when_whole, require_output  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import find_runs, runs_page, runs_text, to_json  # noqa: PLC0415  # noqa: PLC0415
 

@@ -10,6 +10,7 @@ from labeldp_trainer.methods.published.label_noise import information, noisy_lab
 from labeldp_trainer.randomize import STEPS, NoisyOneHot
 
 from trainer.tests.label_method_helpers import CONFIG, problem, run
+from trainer.tests.trainer_helpers import INTEGERS, write_artifact
 
 EPSILON = 1.7
 
@@ -58,7 +59,10 @@ def test_information_is_the_variance_of_the_posterior_relative_to_that_of_the_cl
     assert information(epsilon) == pytest.approx(variance / 0.25, rel=0.05)
 
 
-def test_a_first_step_is_as_long_as_with_true_labels(tmp_path):
+@pytest.mark.parametrize("method", ["alibi, epsilon: 2", "privatized, artifact: numbers.onnx"])
+def test_a_first_step_is_as_long_as_with_true_labels(tmp_path, method):
+    text = INTEGERS.replace("max: 9", "max: 1").replace("squared", "zero_one").replace("3.0", "2")
+    write_artifact(tmp_path, text.replace("optimal_unbiased", "randomized_response"))
     rows = problem(6000, 1)
     two = {name: array[rows["y"] < 2] for name, array in rows.items()}
     np.savez(tmp_path / "train.npz", **two)
@@ -66,7 +70,6 @@ def test_a_first_step_is_as_long_as_with_true_labels(tmp_path):
     base = base.replace("adam, learning_rate: 0.05", "sgd, learning_rate: 0.01")
     base = base.replace("epochs: 4, batch_size: 100", f"epochs: 1, batch_size: {len(two['y'])}")
     noisy, true = (
-        run(tmp_path, method, method[6:10], base).params["w"]
-        for method in ("kind: alibi, epsilon: 2", "kind: none")
+        run(tmp_path, f"kind: {each}", each[:4], base).params["w"] for each in (method, "none")
     )
     assert np.linalg.norm(noisy - true) < 0.3 * np.linalg.norm(true)

@@ -63,4 +63,4 @@ def test_other_tables_and_labels_may_be_given(run):
 
 
 def test_what_the_run_states_is_not_stated_again(run):
-    assert "comes from RUN" in audit(run, "--epsilon", "2").stderr
+    assert "--epsilon is for" in audit(run, "--epsilon", "2").stderr

@@ -299,6 +299,8 @@ def test_a_population_needs_private_labels(place):
     assert all(a <= b for a, b in lower) and any(a < b for a, b in lower)
     said = labeldp("runs", place / "release", "--coefficients", "--target", "population", code=2)
     assert "has no residuals" in said
+    said = labeldp("runs", place / "release", "--coefficients", "--overwrite", code=2)
+    assert "--overwrite is for a comparison" in said
 
 
 def test_private_labels_that_are_biased_or_unknown_have_no_coefficients(place, tmp_path):

@@ -1,5 +1,7 @@
 """Training on private labels that are sets of classes: sums, losses, whole runs, refusals."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,7 @@ from labeldp_trainer.methods.corrections import (
     added_variance,
     class_shares,
     corrected,
+    kept_information,
     rows_by_table,
 )
 from labeldp_trainer.methods.stepped import likelihood_loss
@@ -200,6 +203,25 @@ def test_the_forward_loss_is_least_at_the_true_probabilities(colours):
         assert expected(at + jnp.asarray(random.normal(size=7))) > expected(at)
     mean = losses(colours, "none")  # draws every prediction to the middle instead
     assert np.abs(jax.grad(lambda logits: jnp.dot(likely, mean(logits)))(at)).max() > 0.01
+
+
+def test_information_is_the_mean_over_pairs_of_classes():
+    """That of 40 classes is a mean over some pairs, and exact where all pairs are alike."""
+    random = np.random.default_rng(5)
+    matrix = random.dirichlet(np.ones(6), size=5)
+    pairs = [(a - b) ** 2 / (a + b) / 2 for a, b in itertools.combinations(matrix, 2)]
+    assert kept_information(matrix) == pytest.approx(np.sum(pairs) / len(pairs))
+    assert kept_information(np.eye(40) * 0.3 + 0.7 / 40) == pytest.approx(0.09 / (0.3 + 1.4 / 40))
+    assert kept_information(np.full((3, 2), 0.5)) == 0 and kept_information(np.eye(3)) == 1
+
+
+def test_outputs_that_say_nothing_leave_a_model_finite(tmp_path):
+    write_problem(tmp_path, rows=300)
+    write_artifact(
+        tmp_path, INTEGERS.replace("1.5", "0.000001").replace("auto", "randomized_response")
+    )
+    found = run(tmp_path, STEPS.replace("adam, learning_rate: 0.05", "sgd, learning_rate: 1"))
+    assert np.isfinite(found.params["w"]).all()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.labels import Cells, Coded, numbers, places, taken
 from labeldp_trainer.errors import ArtifactError
 
+_DISTANCES = 32
+
 
 def require_correction(decoded: Artifact, correction: Correction, source: str) -> None:
     """Raise ArtifactError unless every table has the numbers of a correction."""
@@ -105,6 +107,21 @@ def _numbers(part: PrivateRows, correction: Correction) -> Float64[np.ndarray, "
     spread = part.spreading()
     assert spread is not None  # other private labels than sets are classes as they come
     return spread
+
+
+def kept_information(matrix: Float64[np.ndarray, "k m"]) -> float:
+    """The share of what true classes say that outputs keep, for P[class, output].
+
+    With the log odds t of two equally likely classes once an output is seen, the Fisher information
+    on the log odds before it is E[tanh²(t/2)]/4; that of true classes is 1/4. This is the mean over
+    pairs of classes; with many classes, over pairs of 32 distances.
+    """
+    k, found = len(matrix), []
+    for distance in np.unique(np.linspace(1, k - 1, min(k - 1, _DISTANCES)).astype(int)):
+        other = np.roll(matrix, distance, axis=0)
+        ratio = np.square(matrix - other) / np.maximum(matrix + other, np.finfo(float).tiny)
+        found.append(float(ratio.sum()) / (2 * k))
+    return float(np.mean(found))
 
 
 def debiasing_weights(

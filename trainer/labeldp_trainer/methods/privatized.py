@@ -54,6 +54,7 @@ from labeldp_trainer.methods.corrections import (
     corrected,
     debiased_numbers,
     group_columns,
+    kept_information,
     private_targets,
     require_correction,
     rows_by_table,
@@ -245,8 +246,10 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
                 minibatch_method,
             )
 
-            per_example = likelihood_loss if correction == "forward" else None
-            return minibatch_method(setting, targets, per_example=per_example, **more)
+            if correction == "forward":  # a loss that is nearly flat if ε is small
+                kept = [len(part.rows) * kept_information(part.matrix) for part in parts]
+                more |= {"per_example": likelihood_loss, "information": sum(kept) / len(private)}
+            return minibatch_method(setting, targets, **more)
         coded, shares = coded_targets(setting, targets, shares)
         added, ends = added_variance(coded, parts, classes=shares is not None), None
         stated = self._artifact.certificate.label.domain

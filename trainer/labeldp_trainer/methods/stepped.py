@@ -312,7 +312,7 @@ def minibatch_method(
     *,
     per_example: PerExample | None = None,
     mixup: float | None = None,
-    speed: float = 1.0,
+    information: float = 1.0,
     keep: Stored | None = None,
     notes: tuple[str, ...] = (),
 ) -> Stepped:
@@ -321,13 +321,14 @@ def minibatch_method(
     ``targets`` are [n], or k numbers for each, such as soft labels; ``per_example`` takes the place
     of the loss on outputs and targets of a batch. With ``mixup`` = α, features are
     x' = λx + (1 − λ)x₂ and the loss is that for both targets, weighed alike, with λ ~ Beta(α, α)
-    for each batch (Zhang et al., *mixup*, 2018). Gradients are multiplied by ``speed``; metrics are
-    not.
+    for each batch (Zhang et al., *mixup*, 2018). Gradients are divided by ``information``, the
+    share of what true labels say that private ones keep; metrics are not. The share is at least
+    that of one label in n.
     """
     model, devices = setting.model, Devices.of(setting.loaded)
     per_example = per_example or setting.loss.per_example
     n, batch = setting.dataset.train.rows, setting.loaded.config.training.batch_size
-    steps = n // batch
+    steps, speed = n // batch, 1 / max(information, 1 / n)
 
     def draw(key: jax.Array, first: int, count: int) -> jax.Array:
         assert (first % steps, count) == (0, steps)

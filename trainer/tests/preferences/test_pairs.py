@@ -315,6 +315,7 @@ def test_what_would_show_the_order_is_not_written(tmp_path):
         (("--relabel", "--keep", "Chosen text"), "would say which"),
         (("--relabel", "--pair", "yes", "prompt"), "different types"),
         (("--relabel", "--pair", "yes", "yess"), "no column 'yess'"),
+        (("--relabel", "--delimiter", ";"), "--delimiter is for a run on a table"),
     ):
         out = tmp_path / "o.parquet"
         given = ["predict", str(tmp_path / "run"), str(tmp_path / "train.parquet"), "-o", str(out)]

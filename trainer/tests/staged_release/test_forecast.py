@@ -69,9 +69,10 @@ def test_the_other_release_is_named_for_classes_and_numbers_alone_or_few_rows(tm
     ("text", "options", "said"),
     [
         ("delta: 1e-25", (), "too small"),
-        ("", ("--resume",), "remove the other options"),
+        ("", ("--resume",), "--resume is for training, not for --plan"),
+        ("", ("--verbose",), "--verbose is for training, not for --plan"),
         ("", ("--verify-release", "r.npz"), "use either"),
-        ("", ("--vectors", "run"), "--vectors needs --verify-release"),
+        ("", ("--vectors", "run"), "--vectors is for --verify-release"),
     ],
 )
 def test_refusals(tmp_path, text, options, said):

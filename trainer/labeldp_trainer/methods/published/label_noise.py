@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi, Clusters, LoadedConfig, LpMst
 from labeldp_trainer.losses import predict
+from labeldp_trainer.methods.corrections import kept_information
 from labeldp_trainer.methods.method import (
     MethodBuilder,
     Setting,
@@ -268,22 +269,17 @@ class AlibiBuilder(LabelNoiseBuilder[Alibi]):
             _statement(setting, method),
             per_example=None if uniform else per_example,
             mixup=method.mixup,
-            speed=1.0 if uniform else 1 / information(method.epsilon),
+            information=1.0 if uniform else information(method.epsilon),
             keep=kept,
         )
 
 
 def information(epsilon: float) -> float:
-    """The share of what true labels say that noisy ones keep, for two equally likely classes.
-
-    With entries o of the class and o′ of the other, the posterior of the class is sigmoid(t) with
-    t = ε·(o − o′)/S. The Fisher information on the log odds is E[tanh²(t/2)]/4; that of true labels
-    is 1/4.
-    """
-    weights = np.array(NoisyOneHot(exact(epsilon)).weights) / (1 << WORD_BITS)
-    entries = np.arange(STEPS + 1)
-    halves = (entries[::-1, None] - entries[None, :]) * (epsilon / (2 * STEPS))
-    return float(weights @ np.square(np.tanh(halves)) @ weights)
+    """The share of what true labels say that noisy ones keep: of two classes, which decide alone
+    how their own entries are drawn."""
+    zero = np.array(NoisyOneHot(exact(epsilon)).weights) / (1 << WORD_BITS)
+    pairs = np.outer(zero[::-1], zero)  # the entries of the class and of the other
+    return kept_information(np.stack([pairs.ravel(), pairs.T.ravel()]))
 
 
 def noisy_label_loss(outputs: jax.Array, noisy: jax.Array, epsilon: jax.Array) -> jax.Array:

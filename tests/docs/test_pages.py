@@ -124,7 +124,7 @@ def named(page, after, before="\n\n"):
 
 def test_tables_of_fields_are_whole():
     keys = set(GatePolicy.model_fields) - {"version", "name"}
-    assert named("policy.md", "| key | what must hold | for | worth |\n") == keys
+    assert named("policy.md", "| key | rule | for | worth |\n") == keys
     fields = {"format_version", "folder", "parts", *ListedPart.__annotations__}
     assert named("nightly.md", "| field | is |\n") == fields
     explained = text_of("estimate.md").partition("## One table for dashboards")[2]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from benchmarks import belief
+from benchmarks import belief, drawings
 from labeldp_compile.check import policy_schema
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
@@ -70,6 +70,12 @@ def test_persons_sql_and_polars_give_the_same_tables(ran):
     assert sorted(tables["private"]["ordered_at"]) == sorted(tables["first-four"]["ordered_at"])
 
 
+def test_python_estimates_and_trains(ran):
+    names = ran("python.md").names
+    assert names["mean"]["low"] < names["mean"]["estimate"] < names["mean"]["high"]
+    assert len(names["predicted"]) == 20_190 and "ε = 1" in names["result"].statement.paragraph()
+
+
 def test_hosts_gives_private_labels(ran):
     names = ran("hosts.md").names
     assert names["private"].shape == (3,) and names["entropy"].type == "tensor(int64)"
@@ -118,7 +124,7 @@ def named(page, after, before="\n\n"):
 
 def test_tables_of_fields_are_whole():
     keys = set(GatePolicy.model_fields) - {"version", "name"}
-    assert named("policy.md", "| key | what must hold | for | worth |\n") == keys
+    assert named("policy.md", "| key | rule | for | worth |\n") == keys
     fields = {"format_version", "folder", "parts", *ListedPart.__annotations__}
     assert named("nightly.md", "| field | is |\n") == fields
     explained = text_of("estimate.md").partition("## One table for dashboards")[2]
@@ -136,3 +142,9 @@ def test_choose_epsilon_shows_the_tables_and_the_picture_of_its_script(tmp_path,
     shown = text_of("choose-epsilon.md") + text_of("images/belief.svg")
     parts = [*capsys.readouterr().out.splitlines(), (tmp_path / "belief.svg").read_text("utf-8")]
     assert len(parts) == 18 and all(part in shown for part in parts)
+
+
+def test_the_drawings_are_those_of_their_script(tmp_path):
+    drawings.main(tmp_path)
+    drawn = {it.name: it.read_text("utf-8") for it in tmp_path.iterdir()}
+    assert drawn == {name: text_of(f"images/{name}") for name in ("roles.svg", "choice.svg")}

@@ -4,13 +4,13 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 361, "code lines": 58_400, "code lines of tests": 40_900, "one importer": 57}
+MOST = {"files": 364, "code lines": 59_200, "code lines of tests": 41_800, "one importer": 57}
 MOST_ENTERED = {
-    "compile": 115,
-    "verify": 61,
-    "randomize": 87,
-    "check": 63,
-    "staged training": 115,
+    "compile": 118,
+    "verify": 62,
+    "randomize": 88,
+    "check": 64,
+    "staged training": 116,
 }
 
 

@@ -13,7 +13,7 @@ from labeldp_trainer.interactions.questions import LabelQuestion, Source
 from labeldp_trainer.interactions.terms import BLOCK, CellSums, Terms, tiles_of
 from labeldp_trainer.one_release.rows import UNIT
 
-_KEPT_BYTES = 1 << 30  # of rows that are not computed again
+_KEPT_BYTES = 7 << 28  # of rows that are not computed again
 _STEPS = 1 << 15  # of an entry of a kept row, which is less than 1
 
 

@@ -136,7 +136,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         release: ReleaseInStages,
         table: PublicTable,
     ) -> None:
-        """Try what can fail after a draw: a few rows and columns, and labels that are all alike.
+        """Try what can fail after a draw: a few rows and columns, and labels that tell nothing.
 
         Raises ConfigError.
         """
@@ -148,8 +148,10 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         exposure = None if exposure is None else exposure[every]
         facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
         ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))
-        alike = np.zeros(few.count, np.int32) if ends is None else np.full(few.count, ends[0])
-        draws = Draws(none, codes, few, exposure, lambda: alike, lambda _: None, add_noise=noisy)
+        made_up = np.zeros(few.count, np.int32)
+        if ends is not None:
+            made_up = np.resize(ends, few.count)  # not alike, or nothing but their mean is fitted
+        draws = Draws(none, codes, few, exposure, lambda: made_up, lambda _: None, add_noise=noisy)
         try:
             quiet = replace(setting, steps=silent)
             fit = learner(quiet, columns, codes, draws, few.relative).learn()

@@ -48,7 +48,7 @@ from labeldp_trainer.staged_release.plan import (
     most_sums,
 )
 from labeldp_trainer.staged_release.release import PartFacts, ReleaseInStages, ReleasePart
-from labeldp_trainer.staged_release.scale import LabelScale, ResidualGroups
+from labeldp_trainer.staged_release.scale import NEARLY_ALL, LabelScale, ResidualGroups
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,8 @@ class Draws:
             beyond = np.maximum(edges[:-1][None, :] - edges[1:, None], 0.0) ** 2 @ shares
             b = max(b, float(edges[1:][np.argmax(beyond <= _CUT_OFF * square)]))
         self._first_clip = clip = (b - a) / 2
-        if 1 - shares.max() < _DEVIATIONS * noise:  # so few others: no feature tells of them
+        # of so few other labels, no feature tells
+        if 1 - shares.max() < min(_DEVIATIONS * noise, 1 - NEARLY_ALL):
             self.guess = MEAN_ALONE
         elif self.noise(clip) > _HIDDEN * variance**0.5 * self.rows.count:
             self.guess = MAINLY_MAINS

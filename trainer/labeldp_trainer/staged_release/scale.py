@@ -21,7 +21,8 @@ from labeldp_trainer.interactions.questions import MeanCurve
 _POWERS = (1.0, 0.75, 0.5, 0.33, 0.2, 0.0)
 _COST = 0.25  # in skewness, of a power of 0: a scale as it is needs no way back
 _START = 0.02  # of the distance of the mean from the lower end
-_NEARLY_ALL = 0.9  # of the labels: in one bin, others are too few to tell a scale
+NEARLY_ALL = 0.9
+"""Labels in one bin: others are too few to tell a scale."""
 _AT_END, _LEAST_AT_END = 0.1, 0.5  # with this share at the lower end, no power is less than that
 _UNIFORM = 5 / 9  # (skewness² + 1)/kurtosis: of labels in two heaps it is more, up to 1
 
@@ -56,7 +57,7 @@ class LabelScale:
         of ``few`` rows, noise hides the way back to their mean.
         """
         start = _START * (float(shares @ middles) - low)
-        if not start > 0 or shares.max() > _NEARLY_ALL:
+        if not start > 0 or shares.max() > NEARLY_ALL:
             return cls(low)
 
         def cost(power: float) -> float:

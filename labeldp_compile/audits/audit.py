@@ -157,7 +157,7 @@ _CALLS = 4  # one after the other in a sequence
 _PROCESS_ROWS = 1 << 15
 MAX_LABELS = 256
 _EPSILON_ERROR, _OTHER_ERROR = 0.5 * ERROR, 0.1 * ERROR
-# A p-value of chi-square is trusted within a factor of a hundred (docs/audit.md).
+# A p-value of chi-square is trusted within a factor of a hundred (benchmarks/notes/audit.md).
 CHI_SQUARE_ERROR = _OTHER_ERROR / 100
 _PILOT, _SCREENING, _NARROWING, _FINAL = 0.02, 0.40, 0.20, 0.33
 _NARROWED_LABELS, _NARROWED_EVENTS = 16, 64

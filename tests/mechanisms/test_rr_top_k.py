@@ -85,7 +85,7 @@ def test_the_certificate_proves_that_no_randomizer_changes_fewer_labels():
 
 
 def test_a_cost_of_one_label_fewer_keeps_too_few_labels():
-    """What docs/mechanisms.md says of the published code, on 300 priors of ten labels at ε = 1."""
+    """As benchmarks/notes/mechanisms.md says, on 300 priors of ten labels at ε = 1."""
     priors = np.round(np.random.default_rng(0).dirichlet(np.ones(10), 300) * 1e6).astype(int)
     right = np.array([best_k(prior.tolist(), Fraction(1)) for prior in priors])
     costs, ranked = exp(1) + np.arange(10), np.cumsum(-np.sort(-priors, axis=1), axis=1)

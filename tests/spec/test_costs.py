@@ -280,9 +280,8 @@ def test_a_plan_and_a_sweep_say_the_loss_as_the_spec_does(tmp_path):
         assert "loss: {matrix: costs}" in done.output
 
 
-def test_the_examples_of_the_pages_run(tmp_path):
+def test_the_example_of_the_page_runs(tmp_path):
     page = run_page(
         "spec.md", tmp_path, lambda block: "costs" in block.text or "biopsy" in block.text
     )
     assert "verified" in page.printed("labeldp", "verify")[0][-1]
-    run_page("mechanisms.md", tmp_path)

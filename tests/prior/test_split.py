@@ -125,14 +125,19 @@ def test_cells_are_stated_and_their_prior_is_even_within(place):
 @pytest.mark.parametrize("kind", [*BY_DEFAULT, "staircase, clipped"])
 def test_who_says_so_does_not_look_at_the_prior(kind):
     """``follows_prior`` is false exactly where two priors give the same integers."""
+    from labeldp_verify.analysis import CostMatrix, Costs
     from labeldp_verify.forms import IntegerDomain
 
     from labeldp_compile.mechanisms.mechanism import Problem
 
     kind, _, clipped = kind.partition(", ")
-    mechanism = mechanism_class(kind).named(**({"clip": True} if clipped else {}))
+    mechanism, loss = mechanism_class(kind).named(**({"clip": True} if clipped else {})), "squared"
+    if kind == "least_cost":
+        loss = CostMatrix(
+            Costs([*range(10)], 1, [[abs(y - o) for o in range(10)] for y in range(10)])
+        )
     made = [
-        mechanism.build(Problem(IntegerDomain(0, 9), weights, Fraction(1), "squared")).randomizer
+        mechanism.build(Problem(IntegerDomain(0, 9), weights, Fraction(1), loss)).randomizer
         for weights in ([1] * 10, [90, 50, 1, 1, 1, 1, 1, 1, 1, 1])
     ]
     assert (made[0] == made[1]) == (not mechanism.follows_prior)

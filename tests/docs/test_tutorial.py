@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.docs.pages import blocks_of, run_page
+from tests.docs.pages import blocks_of, require_shown, run_page
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     """The folder after all blocks have run."""
     pytest.importorskip("labeldp_trainer")
     run = run_page("tutorial.md", tmp_path_factory.mktemp("tutorial"))
-    assert all(it.shown in (None, it.printed) for it in run.commands)
+    require_shown(run)
     return run.folder
 
 

@@ -265,7 +265,7 @@ class TableEncoder(_Stated):
     @property
     def numeric_columns(self) -> list[NumericColumn]:
         """The numeric features that are columns themselves."""
-        return self.numeric[: len(self.numeric) - len(DATE_FEATURES) * len(self.dates)]
+        return self.numeric[: _columns_before(self.numeric, self.dates)]
 
     @property
     def shape(self) -> FeatureShape:
@@ -370,8 +370,9 @@ class TableEncoder(_Stated):
                 features["categorical"][own, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
             for each, divisor in ((exposure, self.exposure), (weights, None)):
                 if (numbers := each.of(batch)) is not None:
-                    own_factors = features.setdefault(each.key, room((found.rows,), np.float32))
-                    own_factors[own] = numbers / (1.0 if divisor is None else divisor.mean)
+                    if each.key not in features:
+                        features[each.key] = room((found.rows,), np.float32)
+                    features[each.key][own] = numbers / (1.0 if divisor is None else divisor.mean)
             others.append(batch.others)
             files |= dict(batch.files)
         gaps.require_none(found)
@@ -396,7 +397,7 @@ class _Gaps:
     def __init__(self, names: Sequence[str], dates: Sequence[str], *, missing: bool) -> None:
         """With ``missing``, missing ones are NaN."""
         self._names, self._dates, self._missing = names, dates, missing
-        self._columns = len(names) - len(DATE_FEATURES) * len(dates)
+        self._columns = _columns_before(names, dates)
         self._counts = np.zeros(len(names), np.int64)
 
     def of(self, batch: TableColumns) -> NDArray[np.float64]:
@@ -461,6 +462,11 @@ def _no_dates(found: TableRows | TableColumns, name: str, count: int) -> DataErr
         "expected YYYY-MM-DD, or a date and a time such as 2026-03-31T17:30:00Z; fill these in, "
         "drop the rows, or list the column under categorical"
     )
+
+
+def _columns_before(numeric: Sequence[Any], dates: Sequence[str]) -> int:
+    """How many numeric features come before those of dates."""
+    return len(numeric) - len(DATE_FEATURES) * len(dates)
 
 
 def _moments(

@@ -7,6 +7,7 @@ Those with parameters are in ``loss_families``. What is exact about a loss is in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from labeldp_verify.analysis import LOSSES as EXACT
@@ -56,6 +57,7 @@ def _no_loss(outputs: Floats, labels: Floats | float) -> Floats:
 COSTS = "{matrix: FILE} or {tree: FILE} with a cost of each output for each label"
 
 
+@lru_cache(maxsize=8)  # equal names have equal costs
 def _matrix(name: CostMatrix) -> LossRecord:
     """With the costs of a spec or a file."""
     return LossRecord(

@@ -15,7 +15,7 @@ def verify(bench, *flags):
     "change",
     [
         "UPDATE entries SET body = replace(body, '1/10', '1/99') WHERE number = 2",
-        "UPDATE entries SET hash = replace(hash, '1', '2') WHERE number = 3",
+        "UPDATE entries SET hash = substr(hash, 2) || substr(hash, 1, 1) WHERE number = 3",
         "DELETE FROM entries WHERE number = 2",
         "DELETE FROM entries",
         "UPDATE secret SET key = 'x'",

@@ -142,7 +142,7 @@ def allocated():
     return sum(getattr(pa, f"{name}_memory_pool")().bytes_allocated() for name in names) / 1e6
 
 
-def kept(source, output, batches):
+def left(source, output, batches):
     """MB of Arrow that no moment near the end of a table is without."""
     before, seen = allocated(), []
     opened = open_table(source, "y", DOMAIN, all_columns=True)
@@ -166,5 +166,5 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
         columns["z"] = generator.normal(size=rows)
         pq.write_table(pa.table(columns), source, row_group_size=100_000, use_dictionary=False)
         del columns
-        found.append(kept(source, output, rows // 20_000))
+        found.append(left(source, output, rows // 20_000))
     assert found[1] < found[0] + 20, found

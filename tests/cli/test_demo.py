@@ -78,8 +78,9 @@ def test_the_mean_has_its_margin_and_models_are_compared_on_true_labels(tour):
     constant, private, true = errors
     assert true == pytest.approx(13.65, abs=0.01)  # no noise is in it
     assert constant == pytest.approx(14.67, abs=0.01)
-    # 13.65 and 0.38, with a deviation of 0.18: the noise is drawn anew in every run.
-    assert true - 0.2 < private < constant + 1.5
+    # 13.65 and 0.38, with a deviation of 0.18 and the tail of a gamma law: the noise is drawn anew
+    # in every run, and is beyond these with a chance below 1e-10.
+    assert true - 0.2 < private < constant + 2
 
 
 def test_a_folder_with_files_is_left_alone(tmp_path):

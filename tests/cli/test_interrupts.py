@@ -78,7 +78,7 @@ def driven(name, place, moment):
     """Run a command that gets SIGINT at a moment."""
     module, *arguments = command(name, place)
     line = [sys.executable, "-c", DRIVER, module, moment, *arguments]
-    return subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=600, check=False)
 
 
 def require_interrupted(done, name):
@@ -157,7 +157,7 @@ def command():
 def test_how_a_command_ends(case):
     script, code, stdout, error = ENDS[case]
     line = [sys.executable, "-c", RUN.format(script=script)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stdout) == (code, stdout), done.stderr
     if error is None:
         assert done.stderr == ""

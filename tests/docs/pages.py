@@ -122,7 +122,7 @@ def _command(words, shown):
 
 def masked(line):
     """Without what differs from draw to draw: numbers, digests, lengths of bars."""
-    line = re.sub(r"\b(?=\d*[a-f])[0-9a-f]{16,64}\b", "DIGEST", line)  # a number has no letter
+    line = re.sub(r"\b(?=\d*[a-f])[0-9a-f]{16,64}\b", "N", line)  # a digest may have no letter
     line = re.sub(r"-?\b\d+(,\d{3})*(\.\d+)?(e[-+]\d+)?", "N", line)
     return re.sub(r" +", " ", re.sub(r" *[█▏▎▍▌▋▊▉]+", "", line)).rstrip()
 

@@ -59,7 +59,7 @@ def _run(arguments):
     """In the child; never returns."""
     code = 70
     try:
-        signal.alarm(100)
+        signal.alarm(600)
         os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color")
         for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
             stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)

@@ -9,8 +9,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
+
+from runtime.tests.engines.cluster import wait_for
 
 PASSWORD = "Tulips-and-canals-1637"  # must be in nothing that labeldp writes
 OWNER = "owner"
@@ -85,13 +86,12 @@ class Server:
             **self.user,
         )
         log.close()
-        for _ in range(600):
-            ready = [str(self.bin / "pg_isready"), "-q", "-h", str(self.folder)]
-            if subprocess.run(ready, check=False).returncode == 0:
-                return
-            assert self.process.poll() is None, (self.folder / "log").read_text()
-            time.sleep(0.05)
-        raise AssertionError((self.folder / "log").read_text())
+        wait_for(self._is_ready, "the server")
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+        ready = [str(self.bin / "pg_isready"), "-q", "-h", str(self.folder)]
+        return subprocess.run(ready, check=False).returncode == 0
 
     def stop(self) -> None:
         """At once, without a word to the disk (an immediate shutdown): every backend is killed."""
@@ -100,16 +100,16 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL to all of it, as when the power goes."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)  # now it starts no more children
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         pids = [self.process.pid, *map(int, children.read_text().split())]
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        while any(
-            map(_is_running, pids)
-        ):  # a new server does not start beside the old one's children
-            time.sleep(0.01)
+        # A new server does not start beside the old one's children.
+        wait_for(lambda: not any(map(_is_running, pids)), "the end of the server")
 
     def close(self) -> None:
         if self.is_running:

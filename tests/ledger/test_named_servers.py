@@ -59,7 +59,7 @@ def test_no_connection_is_made_to_a_server_that_only_a_spec_names(
     port, connections = listener
     environment(PGPASSWORD="of-the-user")
     spec = write(tmp_path, f"postgresql://127.0.0.1:{port}/budgets")
-    name(config, f"postgresql://127.0.0.1:{port + 1}/budgets", "postgresql://db.example/budgets")
+    name(config, f"postgresql://127.0.0.1:{port - 1}/budgets", "postgresql://db.example/budgets")
     for command in (
         ("plan", spec),
         ("compile", spec, "-o", tmp_path / "build"),

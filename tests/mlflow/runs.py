@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 warnings.filterwarnings("ignore")
 
-PORT = "5077"
+PATIENCE = 600  # seconds until a server must be there
 HOSTILE = [1, None, 99, "x", 1e300, True, {"a": 1}]
 
 
@@ -71,34 +72,32 @@ def served(folder, column):
     command = ["mlflow", "models", "serve", "-m", str(folder / "keyed"), "--env-manager", "local"]
     tools = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
-    log = (folder / "server.log").open("w")
-    server = subprocess.Popen(
-        [*command, "-p", PORT],
-        env=environment,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    log = folder / "server.log"
+    with log.open("w") as file:
+        server = subprocess.Popen(
+            [*command, "-p", "0"],  # MLflow's own words for none
+            env=environment | {"UVICORN_PORT": "0"},  # the system chooses one
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     rows = [[1, "a"], [5, "b"], [9, "c"]]
     body = {"dataframe_split": {"columns": [column, "visit"], "data": rows}}
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{PORT}/invocations",
-        json.dumps(body).encode(),
-        {"content-type": "application/json"},
-    )
     try:
-        for _ in range(240):
+        end = time.monotonic() + PATIENCE
+        while not (found := re.search(r"running on (http://\S+)", log.read_text("utf-8"))):
+            if server.poll() is not None or time.monotonic() > end:
+                return "no answer"
             time.sleep(0.5)
-            if server.poll() is not None:
-                break
-            try:
-                with urllib.request.urlopen(request) as answer:
-                    return [row[column] for row in json.load(answer)["predictions"]]
-            except urllib.error.HTTPError as error:
-                return error.read().decode()
-            except OSError:
-                continue
-        return "no answer"
+        request = urllib.request.Request(
+            f"{found[1]}/invocations",
+            json.dumps(body).encode(),
+            {"content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:
+            return [row[column] for row in json.load(answer)["predictions"]]
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait()

@@ -14,7 +14,7 @@ from labeldp_compile.prior import discrete_laplace as laplace_noise
 from labeldp_compile.prior.discrete_laplace import discrete_laplace, noisy_histogram
 from runtime.tests.copied_process import COPIES, assert_unlike
 
-SURE = 1e-10  # how likely a test fails that need not
+SURE = 1e-12  # of chi-square; below 1e-9 of the counts, of which the least are ten
 
 pytestmark = pytest.mark.usefixtures("secure_noise")
 

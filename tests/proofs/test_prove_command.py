@@ -14,6 +14,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.export import coq as coq_program
 from labeldp_compile.export import coq as prove_command
 from labeldp_compile.export.coq import run_coq
+from runtime.tests.engines.cluster import wait_for
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")
@@ -167,15 +168,18 @@ BUSY = "while :; do :; done"
 
 
 @pytest.mark.parametrize("script", [BUSY, f"({BUSY}) & wait", "sleep 1000 & wait"])
-def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, environment, limit, script):
+def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, environment, limit, once, script):
     limit(coq_program, "_WAITING", 0.2)
     fake_coqc(tmp_path / "bin", environment, f"echo $$ > {tmp_path}/group\n{script}")
+    group = tmp_path / "group"
+    there = lambda: group.exists() and group.read_text()  # noqa: E731
+    once(coq_program, "_limit", lambda: wait_for(there, "coqc"))  # before its time begins
     done = prove(ARTIFACT, "-o", tmp_path / "answer.v", "--budget", "6,2GB")
     assert done.exit_code == 2, done.output
     assert "Coq takes longer than" in done.stderr and "--budget" in done.stderr
     assert str(ARTIFACT) in done.stderr and "does not accept" not in done.output
     assert not (tmp_path / "answer.v").exists()
-    assert not running((tmp_path / "group").read_text().strip())
+    wait_for(lambda: not running(group.read_text().strip()), "the end of those that were killed")
 
 
 def test_coq_has_the_processor_time_that_verifying_left(tmp_path, environment):

@@ -8,7 +8,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import httpx2
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from labeldp_runtime import Key
 
+from runtime.tests.engines.cluster import wait_for
 from tests.serve.test_service import PLAIN, column, url
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -45,6 +45,11 @@ def client(address, **options):
     return httpx2.Client(base_url=address, transport=transport)
 
 
+def served(caller):
+    """The digest of the file that is served."""
+    return caller.get("/v1/artifacts").json()["artifacts"][0]["sha256"]
+
+
 def test_it_reads_files_anew_and_stops(tmp_path):
     path = tmp_path / "x.onnx"
     shutil.copy(PLAIN, path)
@@ -53,15 +58,10 @@ def test_it_reads_files_anew_and_stops(tmp_path):
     with running(path, *keyed) as (process, address), client(address) as caller:
         first = caller.post(url(), json=BODY)
         assert first.status_code == 200
-        digest = caller.get("/v1/artifacts").json()["artifacts"][0]["sha256"]
+        digest = served(caller)
         shutil.copy(PLAIN.parents[1] / "portable/optimal-unbiased.onnx", path)
         process.send_signal(signal.SIGHUP)
-        for _ in range(400):
-            time.sleep(0.05)
-            if caller.get("/v1/artifacts").json()["artifacts"][0]["sha256"] != digest:
-                break
-        else:
-            pytest.fail("the file was not read anew")
+        wait_for(lambda: served(caller) != digest, "the new file")
         assert caller.post(url(), json=BODY).json() == first.json()
         elsewhere = caller.post(url(), json=BODY, headers={"host": "evil.example"})
         assert elsewhere.status_code == 421 and "name" in elsewhere.json()["error"]

@@ -142,23 +142,23 @@ def allocated():
     return sum(getattr(pa, f"{name}_memory_pool")().bytes_allocated() for name in names) / 1e6
 
 
-def peak(source, output, batches):
-    """MB of Arrow at its most while a table is rewritten."""
+def left(source, output, batches):
+    """MB of Arrow that no moment near the end of a table is without."""
     before, seen = allocated(), []
     opened = open_table(source, "y", DOMAIN, all_columns=True)
     Rewriting(opened, output, lambda y: y, progress=lambda n: seen.append(allocated())).run()
     assert len(seen) == batches
-    return max(seen) - before
+    return min(seen[-10:]) - before
 
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
-    """A file of which all that was read is kept would take 80 MB more for 4 million rows more; what
-    waits between the threads differs by 15 MB from run to run."""
+    """A file of which all that was read is kept would take 80 MB more for 4 million rows more. What
+    waits between the threads is up to 15 MB at some moments, and much less at others."""
     cut(parquet_file, BATCH_ROWS=(20_000, 20_000))
     cut(writer, WAITING_BYTES=1 << 20)
     cut(parquet_file, GROUP_ROWS=100_000)
-    peaks = []
+    found = []
     for rows in (500_000, 4_500_000):
         source, output = tmp_path / f"{rows}.parquet", tmp_path / "out.parquet"
         generator = np.random.default_rng(0)
@@ -166,5 +166,5 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
         columns["z"] = generator.normal(size=rows)
         pq.write_table(pa.table(columns), source, row_group_size=100_000, use_dictionary=False)
         del columns
-        peaks.append(peak(source, output, rows // 20_000))
-    assert peaks[1] < peaks[0] + 20, peaks
+        found.append(left(source, output, rows // 20_000))
+    assert found[1] < found[0] + 20, found

@@ -1,6 +1,7 @@
 """Progress on a terminal, and in a log."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 from labeldp_trainer import cli as progress
@@ -27,8 +28,8 @@ def test_a_line_a_stage_in_a_log(capsys):
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_time_left_is_that_of_the_steps_that_were_seen(monkeypatch, capsys, first):
     """After the first call nobody knows it, and 0 seconds would be said of the longest part."""
-    clock = iter([10.0, 14.0, 14.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    clock = SimpleNamespace(monotonic=iter([10.0, 14.0, 14.0]).__next__)
+    monkeypatch.setattr(progress, "time", clock)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     show = step_progress(quiet=False)
     show("stages", first, 4)

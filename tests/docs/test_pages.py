@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from benchmarks import belief, drawings
+from benchmarks import accuracy, belief, drawings
 from labeldp_compile.check import policy_schema
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
@@ -144,7 +144,20 @@ def test_choose_epsilon_shows_the_tables_and_the_picture_of_its_script(tmp_path,
     assert len(parts) == 18 and all(part in shown for part in parts)
 
 
-def test_the_drawings_are_those_of_their_script(tmp_path):
+def test_the_drawings_are_those_of_their_scripts(tmp_path):
     drawings.main(tmp_path)
+    accuracy.main(tmp_path)
     drawn = {it.name: it.read_text("utf-8") for it in tmp_path.iterdir()}
-    assert drawn == {name: text_of(f"images/{name}") for name in ("roles.svg", "choice.svg")}
+    names = ("roles.svg", "choice.svg", "accuracy.svg")
+    assert drawn == {name: text_of(f"images/{name}") for name in names}
+
+
+def test_the_accuracies_of_the_picture_are_those_of_the_page():
+    page = text_of("measured.md").partition("## Images")[2]
+    for name, method in (("one release", "one release"), ("private labels, sets", "sets")):
+        row = next(
+            line for line in page.splitlines() if f"{name} |" in line and "MNIST" not in line
+        )
+        shown = [float(cell.split()[0]) for cell in row.split("|")[2:7]]
+        drawn = [accuracy.accuracies(method, epsilon) for epsilon in ("0.1", "0.5", "1", "2", "4")]
+        assert shown == [round(sum(values) / 5, 2) for values in drawn]

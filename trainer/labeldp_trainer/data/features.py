@@ -177,28 +177,35 @@ _BLOCK = 1 << 16  # rows
 
 
 def room(
-    shape: tuple[int, ...], kind: type[np.generic], *, by_column: bool = False
+    shape: tuple[int, ...], kind: type[np.generic], *, by_column: bool | None = None
 ) -> NDArray[Any]:
-    """An array to be filled with public numbers; the rows follow one another, or the columns.
+    """An array to be filled with public numbers; the columns follow one another, or the rows.
 
-    A large one, always by column, is in a file that has no name and is gone with the process (in
-    TMPDIR).
+    A large one is in a file that has no name and is gone with the process (in TMPDIR). Unless
+    stated, it is by column, and a small one by row.
 
     Raises DataError if the disk has no room for it.
     """
     size = math.prod(shape) * np.dtype(kind).itemsize
-    if size <= _IN_MEMORY:
-        return np.empty(shape, kind, "F" if by_column else "C")
+    large = size > _IN_MEMORY
+    order: Literal["C", "F"] = "F" if (large if by_column is None else by_column) else "C"
+    if not large:
+        return np.empty(shape, kind, order)
     try:
         with tempfile.TemporaryFile() as file:
             if hasattr(os, "posix_fallocate"):  # or a full disk would end the process later
                 os.posix_fallocate(file.fileno(), 0, size)
-            return np.asarray(np.memmap(file, kind, "w+", shape=shape, order="F"))
+            return np.asarray(np.memmap(file, kind, "w+", shape=shape, order=order))
     except OSError as error:
         raise DataError(
             f"{tempfile.gettempdir()}: {size / 1e9:.1f} GB of features do not fit here: "
             f"{error.strerror}; set TMPDIR to a folder on a larger disk"
         ) from None
+
+
+def all_finite(numbers: NDArray[np.floating[Any]]) -> bool:
+    """Whether none is infinite or NaN, without another array of their size."""
+    return bool(np.isfinite(numbers.min(initial=0)) and np.isfinite(numbers.max(initial=0)))
 
 
 def batches(features: Features, rows: int, size: int) -> Iterator[tuple[Features, int]]:

@@ -187,13 +187,9 @@ class Uncertainty:
         """Nothing has been measured."""
         return cls(prior, np.zeros((0, len(prior))))
 
-    def covariance(self, kind: type[np.floating[Any]]) -> Float[np.ndarray, "w w"]:
+    def covariance(self) -> Float64[np.ndarray, "w w"]:
         """As a matrix."""
-        gain = self.gain.astype(kind)
-        found = gain.T @ gain
-        np.negative(found, out=found)
-        found[np.diag_indices_from(found)] += self.prior.astype(kind)
-        return found
+        return np.asarray(np.diag(self.prior) - self.gain.T @ self.gain)
 
     def over(self, gram: Float32[np.ndarray, "w w"]) -> float:
         """Mean variance of a prediction, of columns whose mean products are given."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int32
-from scipy.linalg import cholesky, qr
+from scipy.linalg import qr
 
 from labeldp_trainer.interactions.columns import VALUE_BITS
 from labeldp_trainer.interactions.evidence import Uncertainty
@@ -22,6 +22,7 @@ _LARGEST = 1 << 23  # an entry of a row before it is scaled: its square is added
 _EXACT = 1 << 53
 _ROUNDS = 3  # of subspace iteration, in float32: the rows need not be the very best ones
 _SPARE = 32
+_LEAST_LENGTH = 1e-6  # of the largest: what is below is rounding
 
 
 @dataclass(frozen=True)
@@ -127,42 +128,40 @@ def _leading(
     uncertainty: Uncertainty, gram: Float32[np.ndarray, "w w"], most: int
 ) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, "w d"]]:
     """The largest eigenvalues of rootᵀ·gram·root with root·rootᵀ the covariance, and root times
-    their vectors; of many columns by subspace iteration."""
-    few = len(gram) <= 2 * most
-    relative = uncertainty.covariance(np.float64 if few else np.float32)
-    deviations = np.sqrt(np.maximum(np.diag(relative), 1e-30))
-    relative /= deviations[:, None]
-    relative /= deviations[None, :]
-    root = stable_root(relative) if few else _single_root(relative)
-    del relative
-    root *= deviations[:, None]
-    if few:
+    their vectors; of many columns by subspace iteration, which needs no root."""
+    if len(gram) <= 2 * most:
+        covariance = uncertainty.covariance()
+        deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-30))
+        root = stable_root(covariance / np.outer(deviations, deviations)) * deviations[:, None]
         values, vectors = np.linalg.eigh(root.T @ gram @ root)
-    else:
-        start = np.random.default_rng(0).normal(size=(len(gram), most + _SPARE))
-        basis = start.astype(np.float32)
-        for _ in range(_ROUNDS):
-            found = root.T @ (gram @ (root @ basis))
-            basis, _ = qr(found, mode="economic", overwrite_a=True, check_finite=False)
-        image = root @ basis
-        values, turn = np.linalg.eigh((image.T @ (gram @ image)).astype(np.float64))
-        vectors = basis @ turn
-    return values[::-1][:most], root @ vectors[:, ::-1][:, :most]
-
-
-def _single_root(matrix: Float32[np.ndarray, "w w"]) -> Float32[np.ndarray, "w w"]:
-    """Lower Cholesky factor, in single precision, as that of numpy is not."""
-    try:
-        return np.asarray(cholesky(matrix, lower=True, check_finite=False))
-    except np.linalg.LinAlgError:
-        return stable_root(matrix).astype(np.float32)
+        return values[::-1][:most], root @ vectors[:, ::-1][:, :most]
+    deviations = np.sqrt(np.maximum(uncertainty.prior, 1e-30)).astype(np.float32)
+    gain = uncertainty.gain / deviations[None, :]
+    known = gain.astype(np.float32)
+    gram = gram * deviations[:, None]
+    gram *= deviations[None, :]
+    basis = np.random.default_rng(0).normal(size=(len(gram), most + _SPARE)).astype(np.float32)
+    for _ in range(_ROUNDS):
+        seen = gram @ basis
+        seen -= known.T @ (known @ seen)
+        basis, _ = qr(seen, mode="economic", overwrite_a=True, check_finite=False)
+    # covariance·gram is symmetric in the products that gram gives
+    seen = (gram @ basis).astype(np.float64)
+    lengths, apart = np.linalg.eigh(basis.T.astype(np.float64) @ seen)
+    kept = lengths > _LEAST_LENGTH * lengths[-1]  # columns may depend on one another
+    apart = apart[:, kept] / np.sqrt(lengths[kept])
+    seen = seen @ apart
+    taken = gain @ seen
+    values, turn = np.linalg.eigh(seen.T @ seen - taken.T @ taken)
+    values, turn = np.maximum(values[::-1][:most], 0.0), apart @ turn[:, ::-1][:, :most]
+    return values, deviations[:, None] * (basis @ (turn * np.sqrt(values)))
 
 
 def _fitted(terms: Terms, weights: Int32[np.ndarray, "w m"], quantile: float) -> RowWeights:
     """With a shift and a floor that suit a regular sample of the rows."""
     step = max(len(terms.codes) // CHUNK, 1)
     z = terms.of_rows(slice(None, None, step)).rows(slice(None))
-    found = z.astype(np.float64) @ weights.astype(np.float64)
+    found = z @ weights.astype(np.float32)
     shift = max(int(np.ceil(np.log2(max(np.abs(found).max(), 1.0) / (1 << 20)))), 0)
     lengths = np.sqrt(np.square(np.rint(found * 2.0**-shift)).sum(axis=1))
     return RowWeights(weights, shift, float(max(np.rint(np.quantile(lengths, quantile)), 1.0)))

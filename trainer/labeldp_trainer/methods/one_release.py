@@ -12,6 +12,7 @@ from labeldp_trainer.coefficients import CoefficientEstimates, OriginalColumns, 
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.data.features import all_finite
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import (
@@ -219,7 +220,7 @@ def public_rows(setting: Setting) -> PublicRows:
     """The vectors of the training part, and the users of the rows. Raises InputError."""
     train = setting.dataset.train
     vectors = vectors_of(setting)
-    if not np.isfinite(vectors).all():
+    if not all_finite(vectors):
         raise DataError(
             f"{train.source}: some features are so large that their vectors are infinite; rescale "
             "them"

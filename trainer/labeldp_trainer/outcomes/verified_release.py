@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.config.representation import Steps, silent
-from labeldp_trainer.errors import DAMAGE
+from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import learner
 from labeldp_trainer.methods.method import Setting, limited_to_users
@@ -18,7 +18,7 @@ from labeldp_trainer.methods.staged_release import public_table
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.plan import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.representations import FOLDER, represented, reproduced, restored
+from labeldp_trainer.representations import FOLDER, are_stored, represented, reproduced, restored
 from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.staged_release.check import checks as staged_checks
 from labeldp_trainer.staged_release.check import replayed
@@ -58,6 +58,9 @@ def verify_release(
         dataset, representation = represented(loaded, features, output, steps)
     found: list[ReleaseCheck] = []
     if published is not None:
+        if not are_stored(sum(part.rows for part in dataset.parts), dataset.shape.numeric):
+            reason = "holds no vectors, as they take much room; leave out --vectors"
+            raise RunFolderError(f"{published / FOLDER}: {reason}")
         again = None  # of the published map
         if representation is not None and representation.stored == published / FOLDER:
             with suppress(KeyError, TypeError, ValueError, IndexError):  # a map of other shapes

@@ -31,7 +31,7 @@ from labeldp_trainer.config.representation import (
 )
 from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
 from labeldp_trainer.data.arrays import read_embeddings
-from labeldp_trainer.data.features import ArrayEncoder
+from labeldp_trainer.data.features import ArrayEncoder, all_finite, room
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.one_release.plan import CLASSES
 from labeldp_trainer.representations.composed import Joined, RowGraph
@@ -252,7 +252,7 @@ class _RawVectors:
 
     def projected(self, arrays: Arrays, part: DataPart) -> NDArray[np.float32]:
         """[n, width] the vectors of a part; ``arrays`` have the numbers of the last step."""
-        vectors = np.empty((part.rows, width_of(arrays)), np.float32)
+        vectors = room((part.rows, width_of(arrays)), np.float32, by_column=False)
         done = 0
         placed = jax.device_put({name: arrays[name] for name in ENDS & set(arrays)})
         for raw in self.batches(part):
@@ -377,6 +377,7 @@ def represented(
     more = {name: load_unlabelled(loaded, name, dataset) for name in wanted if name != TEST}
     facts = _facts(loaded, inputs, more, with_test=TEST in wanted)
     rows = dataset.train.rows, None if dataset.test is None else dataset.test.rows
+    found: tuple[Representation, list[NDArray[np.float32]] | None] | None
     found = find(output, digest_of(facts), rows)
     if found is None:
         parts = [*inputs.parts, *more.values()]
@@ -385,6 +386,8 @@ def represented(
         own = (learner or PartsLearner)(*given)
         found = _learn(loaded.config.representation, own, inputs, known, facts)
     representation, vectors = found
+    if vectors is None:
+        vectors = [vectors_of_part(representation, part, steps) for part in inputs.parts]
     train, *test = (
         replace(part, features=_require_finite(of_part, part))
         for part, of_part in zip(dataset.parts, vectors, strict=True)
@@ -401,7 +404,7 @@ def represented(
 
 def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> NDArray[np.float32]:
     """The vectors. Raises DataError if one overflowed."""
-    if not (np.isfinite(vectors.min(initial=0)) and np.isfinite(vectors.max(initial=0))):
+    if not all_finite(vectors):
         raise DataError(
             f"{part.source}: the representation gives no finite numbers for some rows; their "
             "features are too large, or too far from those of training"

@@ -4,8 +4,8 @@ A run folder holds it in ``representation/``:
 
 facts.json    what decides the vectors, and a digest of that
 learnt.npz    what was learned
-train.npy     the vectors of the training part
-test.npy      those of the test part, if there is one
+train.npy     the vectors of the training part, and
+test.npy      those of the test part, if there is one; both only if they take little room
 
 It holds features only. A run whose features and options are those of a run beside it takes its
 files, as hard links where it can. Its vectors must fit the data. The map of a run folder that came
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from labeldp_trainer.config.representation import Arrays, Kind, kind_class
-from labeldp_trainer.data import Dataset, Features, FeatureShape
+from labeldp_trainer.data import Dataset, Features, FeatureShape, array_digest
 from labeldp_trainer.data.features import batches
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.operators import joined, matmul
@@ -200,6 +200,7 @@ def of_the_map(arrays: Arrays) -> Arrays:
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
 PARTS = ("train.npy", "test.npy")
+_MOST_BYTES = 32 << 20  # of vectors that are stored; others are computed again from their map
 _ALGORITHM = 1  # counts changes of what is learned from the same features with the same options
 
 Vectors = NDArray[np.float32]
@@ -232,8 +233,9 @@ def digest_of(facts: Mapping[str, Any]) -> str:
 
 def find(
     output: Path, digest: str, rows: tuple[int, int | None]
-) -> tuple[Representation, list[Vectors]] | None:
-    """The representation of this digest in the run folder ``output``, or beside it, if undamaged.
+) -> tuple[Representation, list[Vectors] | None] | None:
+    """The representation of this digest in the run folder ``output``, or beside it, if undamaged,
+    and the vectors, if they are few enough to be stored.
 
     ``rows`` are those of the training part and of the test part, None if there is none.
     """
@@ -279,11 +281,9 @@ def representation_facts(representation: Representation | None, dataset: Dataset
     """
     if representation is None:
         return {}
-    total = hashlib.sha256()
-    for part in dataset.parts:
-        total.update(np.ascontiguousarray(part.features).data)
+    vectors = [part.features for part in dataset.parts]
     facts = dict(representation.facts)
-    return {"representation": facts, "representation_sha256": total.hexdigest()}
+    return {"representation": facts, "representation_sha256": array_digest(vectors)}
 
 
 def _candidates(output: Path) -> Iterator[Path]:
@@ -325,8 +325,16 @@ def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: ComposedKind) -> Non
         raise ValueError("no finite numbers")
 
 
-def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vectors]:
-    """Those of each part that there is. Raises ValueError unless they have these rows."""
+def are_stored(rows: int, width: int) -> bool:
+    """Whether a run folder holds vectors of so many rows, those of all parts together."""
+    return rows * width * np.dtype(np.float32).itemsize <= _MOST_BYTES
+
+
+def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vectors] | None:
+    """Those of each part that there is, if any are stored. Raises ValueError unless they have these
+    rows."""
+    if not are_stored(sum(filter(None, rows)), width):
+        return None
     of_parts: list[Vectors] = []
     for name, count in zip(PARTS, rows, strict=True):
         if (folder / name).exists() != (count is not None):
@@ -342,7 +350,9 @@ def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vec
 
 def _write(part: Path, representation: Representation, dataset: Dataset) -> None:
     write_arrays(part / LEARNT, dict(representation.arrays))
-    for name, rows in zip(PARTS, dataset.parts, strict=False):
+    parts = dataset.parts
+    stored = are_stored(sum(part.rows for part in parts), representation.width)
+    for name, rows in zip(PARTS, parts if stored else (), strict=False):
         with replaced_when_whole(part / name) as file:
             np.save(file, rows.features)
     learnt_from = dict(representation.facts)

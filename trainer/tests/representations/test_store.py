@@ -103,6 +103,23 @@ def test_what_is_damaged_is_made_again(first, name, tmp_path):
             restored(tmp_path / "runs" / "a")
 
 
+def test_many_vectors_are_computed_again(first, tmp_path, monkeypatch):
+    directory, result, _ = first
+    for name in ("train.npz", "test.npz"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    monkeypatch.setattr(store, "_MOST_BYTES", 4 * 8 * sum(BOTH) - 1)
+    for name in "ab":
+        other, computed = run(tmp_path, name)
+        assert computed
+        np.testing.assert_array_equal(result.params["w"], other.params["w"])
+        assert sorted(path.name for path in kept(tmp_path, name, "x").parent.iterdir()) == [
+            "facts.json",
+            "learnt.npz",
+        ]
+    again, _ = run(tmp_path, "b", resume=True)
+    np.testing.assert_array_equal(result.params["w"], again.params["w"])
+
+
 def test_resume(first, tmp_path):
     directory, _, _ = first
     for name in ("train.npz", "test.npz"):

@@ -12,6 +12,8 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data import features, table
 from labeldp_trainer.data.table import TableRows
 from labeldp_trainer.interactions import answers
+from labeldp_trainer.one_release import plan
+from labeldp_trainer.representations import representation
 
 from trainer.tests.one_release.test_command import files
 from trainer.tests.staged_release.test_runs import labeldp, with_noise
@@ -20,14 +22,25 @@ ROWS = 3_000
 CONFIG = """
 version: 1
 name: large
-data: {kind: table, train: rows, label: y, numeric: [a, b], categorical: [c], dates: [d],
-       weights: w%s}
+data: {kind: table, train: rows, label: y, categorical: [c], %s}
 loss: %s
-method: {kind: staged_release, epsilon: 2, delta: 1e-3%s}
+method: {kind: %s, epsilon: 2, delta: 1e-3%s}
 """
+STAGED = "staged_release"
 KINDS = {
-    "counts": ("", "poisson", ", label_range: [0, 9]"),
-    "classes": (", classes: [0, 1, 2]", "cross_entropy", ""),
+    "counts": (
+        "numeric: [a, b], dates: [d], weights: w",
+        "poisson",
+        STAGED,
+        ", label_range: [0, 9]",
+    ),
+    "classes": (
+        "numeric: [a, b], dates: [d], weights: w, classes: [0, 1, 2]",
+        "cross_entropy",
+        STAGED,
+        "",
+    ),
+    "vectors": ("numeric: [b], classes: [0, 1, 2]", "cross_entropy", "one_release", ""),
 }
 
 
@@ -54,17 +67,21 @@ def test_the_release_and_the_model_are_the_same(tmp_path, monkeypatch, kind):
     write(tmp_path)
     (tmp_path / "t.yaml").write_text(CONFIG % KINDS[kind])
     with_noise(monkeypatch, lambda exact, sigma: exact + sigma // 3)
+    monkeypatch.setattr(plan, "noisy", lambda exact, sigma: exact + sigma // 3)
     found = []
     for where in ("memory", "disk"):
         if where == "disk":
             monkeypatch.setattr(features, "_IN_MEMORY", 0)
             monkeypatch.setattr(table, "_KEPT_BYTES", 0)
             monkeypatch.setattr(answers, "_KEPT_BYTES", 0)
+            monkeypatch.setattr(representation, "_MOST_BYTES", 0)
             monkeypatch.setenv("TMPDIR", str(tmp_path))
-        result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / where)
+        result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / where / "run")
         assert result.exit_code == 0, result.output
-        own = files(tmp_path / where)
-        found.append({name: own[name] for name in own if name != "run.json"})
+        own = files(tmp_path / where / "run")
+        assert ("representation/train.npy" in own) == (kind == "vectors" and where == "memory")
+        stated = {"run.json", "representation/train.npy"}
+        found.append({name: own[name] for name in own if name not in stated})
     assert found[0].keys() == found[1].keys() and found[0] == found[1]
 
 

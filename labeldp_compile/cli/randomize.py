@@ -582,8 +582,8 @@ def _spent(
     output, artifact, certificate = rewriting.output, loaded.artifact, loaded.certificate
     epsilon = at_most(certificate.privacy.epsilon_label)
     yield f"{output}: {nulls_in_words(artifact.label)}"
-    if selection.ids is not None:
-        yield f"{output}: {selection.known:,} rows have ids that parts hold already; they stay"
+    if selection.ids is not None and selection.known:
+        yield f"{output}: {selection.known:,} rows are already in the folder and keep their values"
     yield from booked
     yield from (f"{output}: {line}" for line in _bound_in_words(certificate, loaded.bound))
     yield from (f"warning: {f.text}" for f in relevant(artifact.shortcomings, certificate.goal))
@@ -611,14 +611,15 @@ def _repetition(
     if request.append:
         yield f"{bound}: each id is drawn once, and keeps its private label if the true one changes"
         return
+    yield bound
     yield (
-        f"{bound}: with the same labels, ids, key, context, version and artifact, repeating this "
-        "gives the same file and spends nothing more"
+        f"{output}: running this again with the same inputs (labels, ids, key, context, version "
+        "and artifact) gives the same file and costs nothing"
     )
     yield (
-        f"{output}: a changed label gets a new output and spends ε = {epsilon} again. Under the "
-        "same version, the new output also shows that the label changed: raise --version for all "
-        "labels, or use --append, which draws each id once"
+        f"{output}: if labels change, raise --version for all labels, or use --append, which draws "
+        f"each id once. A changed label gets a new output, which spends ε = {epsilon} again. Under "
+        "the same version, the new output also shows that the label changed"
     )
 
 
@@ -629,8 +630,8 @@ def _bound_in_words(certificate: Certificate, bound: PersonBound | None) -> Iter
         return
     if bound is None:
         yield (
-            f"warning: the certificate says that a person has up to {stated.labels:,} labels, but "
-            "no column of persons was given, so nothing checked it: give --person-column"
+            "warning: give --person-column. The certificate says that a person has up to "
+            f"{stated.labels:,} labels, and nothing checked this"
         )
         return
     labels = "1 label" if bound.most == 1 else f"{bound.most:,} labels"

@@ -61,9 +61,9 @@ def test_a_rerun_gives_the_identical_file(place, suffix):
         result = keyed(place, f"t.{suffix}", name)
         assert result.exit_code == 0, result.output
         said = " ".join(result.stderr.split())
-        assert "with the same labels, ids, key, context, version and artifact, repeating" in said
-        assert "a changed label gets a new output and spends ε = " in said
-        assert "shows that the label changed: raise --version" in said
+        assert "the same inputs (labels, ids, key, context, version and artifact) gives" in said
+        assert "A changed label gets a new output, which spends ε = " in said
+        assert "if labels change, raise --version" in said
         assert Key.load(place / "k.key").fingerprint in result.stderr
     assert (place / names[0]).read_bytes() == (place / names[1]).read_bytes()
 

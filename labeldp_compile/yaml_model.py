@@ -72,6 +72,13 @@ _FIXED = {
     "union_tag_not_found": "the key 'kind' is missing",
     "string_pattern_mismatch": "expected letters, digits, dots, hyphens and underscores",
 }
+_BOUNDS = {  # the words of pydantic
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
+    "Input should be greater": "must be greater",
+    "Input should be less": "must be less",
+    "Input should be": "expected",
+}
 
 
 def _reason(error: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> str:
@@ -92,7 +99,9 @@ def _reason(error: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> str:
         return f"expected a mapping, as in {_example(path, given, model, error['loc'])}"
     if kind == "missing" and _models(_annotation(model, error["loc"])):
         return f"{_FIXED[kind]}, as in {_example(path, None, model, error['loc'])}"
-    plain = _FIXED.get(kind) or error["msg"].replace("Input should be", "expected")
+    plain = _FIXED.get(kind) or error["msg"]
+    for theirs, ours in _BOUNDS.items():
+        plain = plain.replace(theirs, ours)
     return str(context.get("error", plain))
 
 

@@ -339,11 +339,11 @@ class ExpectedUse:
         low, high = self.span
         return (high - low) / (domain.max - domain.min)
 
-    def lines(self, rows: int | None) -> list[tuple[str, str]]:
+    def lines(self, rows: int | None, *, verbose: bool) -> list[tuple[str, str]]:
         """(name, text) of each line for people."""
         if self.settled:
-            return self.figures.figures(rows, self.prior)
-        return self.figures.estimates(rows)
+            return self.figures.figures(rows, self.prior, verbose=verbose)
+        return self.figures.estimates(rows, verbose=verbose)
 
     def to_json(self, rows: int | None) -> dict[str, Any]:
         """As ``Usefulness``; null for what is a bound of the rehearsal only."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "demo": "Take a guided tour on sample data, in about a minute.",
     "init": "Write a commented spec for a column of TABLE.",
-    "plan": "Show what compile would do with SPEC: what it spends, solves and writes.",
+    "plan": "Preview compile with SPEC: the ε that it spends, the randomizer and the files.",
     "sweep": "Compare all mechanisms for the label, loss and prior of SPEC.",
     "compile": "Compile SPEC into a randomizer with a certificate.",
     "verify": "Check every provable claim of an artifact from FILE alone.",

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 NUMBERS_OF_SETS = (
-    "each private label is the number of a set of labels, so that GROUP BY, counts and means of it "
-    "say nothing; labeldp estimate and labeldp train undo it. For labels instead, write "
+    "each private label is the number of a set of labels. Read it with labeldp estimate or labeldp "
+    "train: GROUP BY, counts and means of the number say nothing. To get labels instead, write "
     "mechanism: {kind: randomized_response}"
 )
 
@@ -121,11 +121,6 @@ def _counter(label: str) -> Callable[[int], None]:
 
 
 __all__ = ["clipped", "padded", "printable", "text_table", "width"]
-
-
-def once_spent(epsilon_prior: float) -> str:
-    """Which label spends the total ε, given that of the prior."""
-    return f"for a label that is {'counted and ' * (epsilon_prior > 0)}randomized once"
 
 
 def fact(name: str, text: str) -> str:

@@ -30,7 +30,6 @@ from labeldp_compile.cli.command import (
     complain,
     fact,
     observing,
-    once_spent,
     say,
     tell,
 )
@@ -152,7 +151,7 @@ def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
         ),
         fact(
             "total ε",
-            f"{at_most(privacy.epsilon_total)} (declared) {once_spent(privacy.epsilon_prior)}",
+            f"{at_most(privacy.epsilon_total)} (declared) for one row, randomized once",
         ),
     ]
     person = person_epsilon(certificate)
@@ -164,8 +163,7 @@ def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
     if table is None:
         lines.append(fact("groups", f"declared by {DECLARED_BY} to be public, not proved"))
     else:
-        figures = table.figures()
-        lines += [fact(*figure) for figure in figures if verbose or figure[0] != "more labels"]
+        lines += [fact(*figure) for figure in table.figures(verbose=verbose)]
         lines += prior_hints(table)
     loss = f"{utility.noisy_label_loss:.6g} ({utility.loss})"
     if utility.loss_lower_bound is not None:
@@ -183,7 +181,7 @@ def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:
     if certificate.insecure:
         lines.append(_warning(certificate.insecure))
     if not verbose:
-        more = "--verbose shows the prior and the proofs, labeldp report the probabilities"
+        more = "--verbose shows all figures and the prior, labeldp report the probabilities"
         lines.append(f"more: {more}")
     return lines
 

@@ -197,7 +197,10 @@ def _in_words(title: str, found: Aggregates, *, verbose: bool) -> list[str]:
     refused = []
     for reason in dict.fromkeys(estimation.refused.values()):
         names = [name for name, why in estimation.refused.items() if why == reason]
-        refused.append(f"no {' and no '.join(names)}: {reason}")
+        what = "this artifact supports means only"
+        if "histogram" not in names:
+            what = f"no {' and no '.join(names)}"
+        refused.append(f"{what}: {reason}")
     lines = [title, conditions, *refused, ""]
     conclusion = _conclusion(", ".join(found.columns), estimation, groups[0])
     if verbose:

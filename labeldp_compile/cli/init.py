@@ -146,7 +146,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option(
     "--loss",
     metavar="LOSS",
-    help=f"What an error costs: {', '.join(OF_ONE_COLUMN)}; with numbers of your own, as in "
+    help=f"The cost of an error: {', '.join(OF_ONE_COLUMN)}; with numbers of your own, as in "
     "quantile=0.9 or under=3,over=1; or a file of costs, as in matrix=costs.csv.",
 )
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
@@ -165,7 +165,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 )
 @click.option("--mechanism", type=click.Choice(MECHANISMS), help="The mechanism (default: auto).")
 @click.option(
-    "--goal", type=click.Choice(GOALS), help="What the private labels are for (default: training)."
+    "--goal", type=click.Choice(GOALS), help="The use of the private labels (default: training)."
 )
 @click.option("--prior", type=click.Choice(PRIORS), help="Default: a private prior from TABLE.")
 @click.option("--rows", type=Whole(min=1), help="CSV: the number of rows, if you know it.")
@@ -251,8 +251,8 @@ def init_command(
     write_text(path, text)
     if spec.named_mechanism.kind == "optimal_unbiased":
         tell(
-            "the private labels will answer means, but in general no shares, histogram or "
-            "quantiles: for these, --answers shares"
+            "the private labels support means, and shares, histogram and quantiles only with some "
+            "priors. For these, use --answers shares"
         )
     stated = "" if is_counted or rows is not None else ", add its number of rows"
     tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
@@ -282,9 +282,10 @@ class _Asker:
                 tell(f"Error: {error}")
         answer = default if answer is None else answer
         if answer is None:
-            expected = f" (one of {', '.join(choices)})" if choices else ""
+            option = next(o for o in click.get_current_context().command.params if o.name == name)
+            expected = f"(one of {', '.join(choices)})" if choices else option.metavar
             raise InputError(
-                f"--{name} is missing{expected}: give it, because no label is read to find it"
+                f"please give --{name} {expected}. labeldp does not look at the labels to find it"
             )
         return read(answer)
 
@@ -339,7 +340,7 @@ def _person(
         f"{counts.largest:,} rows"
     )
     if counts.largest > 1 and labels != 1:
-        tell("with one row a person, its label has all of ε: aggregate first (docs/persons.md)")
+        tell("aggregate to one row per person: its label then gets all of ε (docs/persons.md)")
     return {"column": column, "labels": labels or max(counts.largest, 1)}
 
 

@@ -20,7 +20,7 @@ from labeldp_verify.usefulness.shortcomings import relevant
 from labeldp_compile.build import PLAN_SUFFIX
 from labeldp_compile.build.forecast import Estimate, is_unpaid
 from labeldp_compile.build.plan import Plan, plan_spec, save_plan
-from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, fact, once_spent, show, tell
+from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, fact, show, tell
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
@@ -56,7 +56,7 @@ _WIDE = 4  # an estimate is shown as a range if its ends are further apart than 
 def plan_command(
     spec: Path, policy: Path | None, out: Path | None, overwrite: bool, as_json: bool, verbose: bool
 ) -> None:
-    """Show what compile would do with SPEC: what it spends, solves and writes.
+    """Preview compile with SPEC: the ε that it spends, the randomizer and the files.
 
     Reads no label. It reads the footer of a Parquet file, nothing of a CSV file, and the columns of
     groups and persons. Everything that compile refuses before it spends is refused here, with exit
@@ -114,7 +114,7 @@ def _lines(plan: Plan, path: Path, *, verbose: bool) -> list[str]:
     auto = "" if spec.auto_reason is None else " (chosen by auto)"
     goal = f"for goal: {spec.goal}, loss: {spec.stated_loss}; answers: {_answers(plan)}"
     lines = [
-        f"{spec.name}: what compile would do; no label was read, and nothing is spent",
+        f"{spec.name}: a preview of compile; no label was read, and nothing is spent",
         *_labels(spec, verbose=verbose),
         fact("mechanism", f"{spec.named_mechanism.title}{auto}, {goal}"),
     ]
@@ -129,12 +129,9 @@ def _lines(plan: Plan, path: Path, *, verbose: bool) -> list[str]:
         fact("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         *_totals(plan),
     ]
-    span, *warnings = _span(plan) or [""]
-    for what, text in [] if plan.use is None else plan.use.lines(budget.rows):
-        if verbose or what != "more labels":
-            more = f"; outputs {span}" * (what == "one private label" and bool(span))
-            lines.append(fact(what, text + more))
-    lines += warnings
+    if plan.use is not None:
+        lines += [fact(*line) for line in plan.use.lines(budget.rows, verbose=verbose)]
+    lines += _span(plan, verbose=verbose)
     time, size = _about(forecast.seconds, _time), _about(forecast.size, _size)
     one_core, above = "", ""
     if verbose:
@@ -142,7 +139,8 @@ def _lines(plan: Plan, path: Path, *, verbose: bool) -> list[str]:
             " for one core of a server",
             f", never above {_size(plan.most_bytes, at_most)}",
         )
-        lines += [fact("solver", forecast.solver), fact("outputs", _count(forecast.outputs))]
+        count = _count(forecast.outputs)
+        lines += [fact("solver", forecast.solver), fact("number of outputs", count)]
     lines += [
         fact("time", f"{time} (estimated{one_core}, usually within a factor of 3)"),
         *(_verify(plan) if verbose else []),
@@ -150,7 +148,7 @@ def _lines(plan: Plan, path: Path, *, verbose: bool) -> list[str]:
         *_warnings(plan),
     ]
     if not verbose:
-        more = "--verbose shows the noise of the prior, the solver and the limits of the file"
+        more = "--verbose shows all figures, the noise of the prior and the limits of the file"
         lines.append(f"more: {more}")
     spends = "spends nothing"
     if budget.prior:
@@ -164,12 +162,10 @@ def _totals(plan: Plan) -> list[str]:
     """The total ε of a label, and beside it that of a person."""
     budget, unit, users = plan.budget, plan.budget.unit, plan.spec.privacy.labels_per_user
     total, labels = budget.total, users if unit is None else unit.labels
-    once = once_spent(float(plan.budget.prior))
     if labels is None:
-        return [
-            fact("total ε", _spent(float(total), f"{once}; a person spends this for each label"))
-        ]
-    lines = [fact("total ε", _spent(float(total), once))]
+        person = "a person with several rows spends this once per row"
+        return [fact("total ε", _spent(float(total), f"for one row; {person}"))]
+    lines = [fact("total ε", _spent(float(total), "for one row"))]
     whose = f"for {labels:,} labels, of which the prior {at_most(float(labels * budget.prior))}"
     if unit is not None:
         whose += f"; persons are in {unit.column}"
@@ -180,8 +176,8 @@ def _totals(plan: Plan) -> list[str]:
             one += f" ({seen.extra:,} rows are beyond {seen.most:,}: randomize refuses them)"
         if unit.labels > 1:
             one += (
-                f"; with one row a person, its label has ε = {at_most(float(labels * total))} "
-                f"instead of {at_most(float(total))}: aggregate first (docs/persons.md)"
+                f". Aggregate to one row per person first (docs/persons.md): its label then has "
+                f"ε = {at_most(float(labels * total))} instead of {at_most(float(total))}"
             )
         lines.append(fact("rows of a person", one))
     return lines
@@ -201,7 +197,7 @@ def _labels(spec: Spec, *, verbose: bool) -> list[str]:
     return lines
 
 
-def _span(plan: Plan) -> list[str]:
+def _span(plan: Plan, *, verbose: bool) -> list[str]:
     """Where outputs lie, and a line of warning if that is far beyond the range of the labels."""
     use, domain = plan.use, plan.spec.domain
     wider = None if use is None else use.times_wider(domain)
@@ -210,13 +206,16 @@ def _span(plan: Plan) -> list[str]:
     low, high = use.span
     assert not isinstance(domain, CategoricalDomain)
     about = "" if use.settled else "about "
-    text = (
-        f"from {about}{low:,.6g} to {high:,.6g}, for labels from {domain.min:,g} to {domain.max:,g}"
-    )
-    if wider <= 1:
-        return [text]
-    right = "; means are right" * bool(use.figures.unbiased)
-    lines = [f"{text}: one output may be impossible as a label{right}"]
+    lines = []
+    if verbose:
+        ends = f"{domain.min:,g} to {domain.max:,g}"
+        lines.append(f"from {about}{low:,.6g} to {high:,.6g}, for labels from {ends}")
+    outside = [end for end in (high, low) if not domain.min <= end <= domain.max]
+    if outside:
+        right = "; averages are still correct" * bool(use.figures.unbiased)
+        impossible = f"a private label can lie outside the range, for example {about}"
+        lines.insert(0, f"{impossible}{outside[0]:,.6g}{right}")
+    lines = [fact("outputs" * (not i), line) for i, line in enumerate(lines)]
     if wider > _FAR:
         warning = (
             f"the outputs span {wider:.2g} times the range of the labels. If most labels lie in a "
@@ -254,10 +253,12 @@ def _answers(plan: Plan) -> str:
     quantiles = ", quantiles" * numbers
     if shares:
         return "means, " * means + f"shares, histogram{quantiles}"
-    no = "no" if shares is False else "only with some priors"
     to_classes = numbers and LOSSES[spec.loss].needs_numbers
     way_out = " (for these, write loss: zero_one)" * to_classes
-    return "means; " * means + f"{no} shares, histogram{quantiles}{way_out}"
+    others = f"no shares, histogram{quantiles}"
+    if shares is None:
+        others = f"shares, histogram{quantiles} only with some priors"
+    return "means; " * means + others + way_out
 
 
 def _prior(plan: Plan) -> list[str]:

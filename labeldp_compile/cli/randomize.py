@@ -13,8 +13,10 @@ A run is a request and seven steps, in this order:
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -61,17 +63,18 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.columns import group_columns_in_table
-from labeldp_compile.tabular.formats import TextForm, is_among, is_stream, key_of
-from labeldp_compile.tabular.persons import Beyond, PersonBound, PersonCounts
+from labeldp_compile.tabular.formats import TextForm, files_of, is_among, is_stream, key_of
 from labeldp_compile.tabular.provenance import ListedPart, PartsFolder, Provenance
 from labeldp_compile.tabular.reader import TableReader, open_table
-from labeldp_compile.tabular.selection import Selection, known_ids
+from labeldp_compile.tabular.selection import Beyond, Selection, known_ids
 from labeldp_compile.tabular.writer import Randomize, Rewriting, require_rewritten, use_small_pool
 from labeldp_compile.whole_file import require_folder, require_outside
 
 if TYPE_CHECKING:
     from labeldp_compile.ledger.draw_account import Drawing
+    from labeldp_compile.tabular.persons import PersonBound
 
+_KEYLESS = "keyless-draws.jsonl"  # beside the user's configuration
 _EXACT_IN_FLOAT64 = 2**53  # whole numbers up to here
 
 
@@ -194,6 +197,8 @@ class RandomizeRequest:
             )
         if self.beyond == "refuse" and self.order_column is not None:
             raise InputError("--order-column needs --beyond null or --beyond drop")
+        from labeldp_compile.tabular.persons import PersonBound, PersonCounts  # noqa: PLC0415
+
         counts = PersonCounts()
         for path in self.earlier:
             counts.seed(path, column, self.form, labels)
@@ -338,7 +343,12 @@ def randomize_command(**options: Any) -> None:
             rewriting.naming = _ids_secret(loaded)
             rewriting.sealed = partial(_book, drawing, rewriting)
         selection.measure(reader)
+        keyless = _KeylessDraw.of(request, loaded)
+        if keyless is not None and not request.quiet:
+            tell(*keyless.warning())
         rows = _run(rewriting, quiet=request.quiet)
+    if keyless is not None:
+        keyless.remember()
     if not request.quiet:
         said = [] if drawing is None else drawing.said
         tell(*_spent(request, loaded, rewriting, selection, said, rows))
@@ -582,8 +592,8 @@ def _spent(
     output, artifact, certificate = rewriting.output, loaded.artifact, loaded.certificate
     epsilon = at_most(certificate.privacy.epsilon_label)
     yield f"{output}: {nulls_in_words(artifact.label)}"
-    if selection.ids is not None:
-        yield f"{output}: {selection.known:,} rows have ids that parts hold already; they stay"
+    if selection.ids is not None and selection.known:
+        yield f"{output}: {selection.known:,} rows are already in the folder and keep their values"
     yield from booked
     yield from (f"{output}: {line}" for line in _bound_in_words(certificate, loaded.bound))
     yield from (f"warning: {f.text}" for f in relevant(artifact.shortcomings, certificate.goal))
@@ -611,14 +621,15 @@ def _repetition(
     if request.append:
         yield f"{bound}: each id is drawn once, and keeps its private label if the true one changes"
         return
+    yield bound
     yield (
-        f"{bound}: with the same labels, ids, key, context, version and artifact, repeating this "
-        "gives the same file and spends nothing more"
+        f"{output}: running this again with the same inputs (labels, ids, key, context, version "
+        "and artifact) gives the same file and costs nothing"
     )
     yield (
-        f"{output}: a changed label gets a new output and spends ε = {epsilon} again. Under the "
-        "same version, the new output also shows that the label changed: raise --version for all "
-        "labels, or use --append, which draws each id once"
+        f"{output}: if labels change, raise --version for all labels, or use --append, which draws "
+        f"each id once. A changed label gets a new output, which spends ε = {epsilon} again. Under "
+        "the same version, the new output also shows that the label changed"
     )
 
 
@@ -629,8 +640,8 @@ def _bound_in_words(certificate: Certificate, bound: PersonBound | None) -> Iter
         return
     if bound is None:
         yield (
-            f"warning: the certificate says that a person has up to {stated.labels:,} labels, but "
-            "no column of persons was given, so nothing checked it: give --person-column"
+            "warning: give --person-column. The certificate says that a person has up to "
+            f"{stated.labels:,} labels, and nothing checked this"
         )
         return
     labels = "1 label" if bound.most == 1 else f"{bound.most:,} labels"
@@ -664,6 +675,56 @@ def _doubts(request: RandomizeRequest, loaded: _Loaded) -> Iterator[str]:
                 f"{request.artifact}: was compiled for the column {stated!r} but randomizes "
                 f"{column!r}: check that it is the artifact for this label"
             )
+
+
+@dataclass(frozen=True)
+class _KeylessDraw:
+    """A draw without a key, as the list in the user's own folder names it: no label is in it.
+
+    A table is its path and the time of its last change. A copy, or a changed table, is another one.
+
+    Attributes:
+        list: JSON Lines, readable by the user alone.
+        line: of this draw.
+        epsilon: of each label, in words.
+    """
+
+    list: Path
+    line: str
+    epsilon: str
+
+    @classmethod
+    def of(cls, request: RandomizeRequest, loaded: _Loaded) -> _KeylessDraw | None:
+        """None with a key, for a stream, and where a file cannot be looked at."""
+        from labeldp_compile.ledger.client_key import user_config  # noqa: PLC0415
+
+        if loaded.key is None and not is_stream(request.table):
+            with suppress(OSError, InputError):
+                times = [file.stat().st_mtime_ns for file in files_of(request.table)]
+                draw = [str(request.table.resolve()), max(times), *loaded.columns]
+                spent = at_most(loaded.certificate.privacy.epsilon_label)
+                return cls(user_config().path.parent / _KEYLESS, json.dumps(draw), spent)
+        return None
+
+    def warning(self) -> Iterator[str]:
+        """A line if the table was drawn from before."""
+        with suppress(OSError, ValueError):
+            if self.line in self.list.read_text("ascii").splitlines():
+                path, _, *columns = json.loads(self.line)
+                yield (
+                    f"warning: {path}: keep only one private output. {', '.join(columns)} was "
+                    "randomized without a key before, so anyone who sees both outputs learns more: "
+                    f"this run spends ε = {self.epsilon} on each label again. With --key, a "
+                    "repetition spends nothing"
+                )
+
+    def remember(self) -> None:
+        """Add the draw to the list; a folder that cannot be written keeps none."""
+        with suppress(OSError):
+            self.list.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with os.fdopen(os.open(self.list, flags, 0o600), "a", encoding="ascii") as file:
+                file.write(f"{self.line}\n")
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

@@ -31,6 +31,7 @@ from labeldp_compile.cli.charts import group_table, prior_bars
 from labeldp_compile.cli.command import (
     can_show,
     clipped,
+    fact,
     padded,
     say_json,
     show,
@@ -205,7 +206,9 @@ def _in_words(decoded: Table, asked: list[int], whole: bool, verbose: bool) -> l
             for one in key_figures(decoded)
         )
         lines += ["key figures:", *figures, ""]
-    lines += ["use of the private labels:", *decoded.use_in_words(), *_warnings(decoded)]
+    lines.append("use of the private labels:")
+    lines += [fact(*figure) for figure in decoded.figures(verbose=verbose)]
+    lines += _warnings(decoded)
     if not verbose:
         lines.append("more: --verbose shows outputs, labels and prior; --json has every number")
     bound = at_most(certificate.privacy.epsilon_label_bound, 12)

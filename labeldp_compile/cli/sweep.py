@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
-from labeldp_verify.printable import Marked, at_most, percent_at_most
+from labeldp_verify.printable import Marked, at_most
 from labeldp_verify.usefulness.figures import belief_in_words
 
 from labeldp_compile.cli.command import command, complain, observing, show, text_table
@@ -260,7 +260,6 @@ def _choice_in_words(choice: Choice, *, verbose: bool) -> list[str]:
     """The question, the chosen mechanism or all of them, and last the answer."""
     spec, epsilon = choice.spec, f"{float(choice.epsilon):g}"
     prior = "private, treated as uniform: no label was read"
-    beliefs = [(f"{before:.0%}", percent_at_most(after, 3)) for before, after in choice.beliefs]
     table = _standings(choice)
     lines = [
         _title(spec, prior if choice.assumed_uniform else spec.prior.kind),
@@ -282,7 +281,7 @@ def _choice_in_words(choice: Choice, *, verbose: bool) -> list[str]:
         "",
         f"privacy at ε = {epsilon}: for any two labels, output probabilities differ by a factor of "
         f"at most e^ε = {at_most(math.exp(choice.epsilon), 4)}",
-        belief_in_words(beliefs),
+        *(belief_in_words(before, after, 3) for before, after in choice.beliefs),
     ]
     if choice.chosen.unbiased is False:
         title = choice.chosen.mechanism.title

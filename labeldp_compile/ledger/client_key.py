@@ -9,6 +9,8 @@ user, and all compilers that share a ledger use the same key. The ledger holds t
 accepts no other key.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import os
@@ -18,16 +20,18 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labeldp_runtime.whole_file import replaced_when_whole
 from labeldp_verify.errors import readable
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.whole_file import read_secret
+
+if TYPE_CHECKING:
+    from labeldp_compile.ledger.entries import Entry
 
 VARIABLE = "LABELDP_CONFIG"
 _KEY_FILE = "ledger.key"

@@ -416,7 +416,9 @@ def _accounted(
 def _explain(known: PublicFacts, plan: PriorPlan, observer: Observer) -> None:
     if plan.reason is not None:
         part = (
-            "" if known.persons is None else f", of one of a person's {known.persons.most:,} labels"
+            ""
+            if known.persons is None
+            else f" for each of a person's {known.persons.most:,} labels"
         )
         observer.say(f"{'groups' if known.asked.columns else 'split: auto'}{part}: {plan.reason}")
 

@@ -143,17 +143,18 @@ def paper_split(epsilon: Fraction, rows: int, labels: int) -> tuple[Fraction, Fr
 
 def _best(use: PriorUse, labels: int, epsilon: Fraction, rows: int) -> PriorPlan:
     cost, share, cells = min(_choices(use, labels, float(epsilon), rows))
-    data = f"with {rows:,} rows and {labels:,} labels at ε = {float(epsilon):g}"
+    data = f"{rows:,} rows, {labels:,} labels and ε = {float(epsilon):g}"
     if cost > _WORTH_IT * use.gain(float(epsilon)):
         reason = (
-            f"{data}, a private prior would cost about as much as it gains (it has noise, and the "
-            "label has less ε): the prior is uniform, and all of ε is for the label"
+            f"no histogram is taken. With {data}, it would cost about as much as it gains, or "
+            "more; the prior is uniform, and the label gets all of ε"
         )
         return PriorPlan(Fraction(0), epsilon, None, False, reason)
     prior = rounded_down(share * float(epsilon), AUTO_DIGITS)
-    over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
+    over = "a histogram" if cells == labels else f"a rough histogram ({cells:,} bins)"
     reason = (
-        f"{data}, the least loss is expected from ε₁ = {float(prior):g} for a histogram over {over}"
+        f"spends ε = {float(prior):g} on {over} so that the rest can be placed better. The "
+        f"expected loss is least with this split, for {data}"
     )
     return PriorPlan(prior, epsilon - prior, None if cells == labels else cells, True, reason)
 
@@ -458,13 +459,13 @@ def _all_pooled(pooled: PriorPlan, sizes: Sequence[int], why: str) -> PriorPlan:
     """One prior for all groups, as without groups."""
     if len(sizes) == 1:
         return pooled
-    groups = f"all groups use the pooled prior: {why}"
+    groups = f"All groups use the pooled prior: {why}"
     if pooled.is_uniform:
-        groups = "all groups use the uniform prior"
+        groups = "All groups use the uniform prior"
     return replace(
         pooled,
         table_of_cell=(0,) * (len(sizes) - 1),
-        reason=groups if pooled.reason is None else f"{pooled.reason}; {groups}",
+        reason=groups if pooled.reason is None else f"{pooled.reason}. {groups}",
     )
 
 

@@ -28,7 +28,7 @@ _SURE = 50  # percent: a guess before anything is seen
 _KEY_DIGITS = 8  # of a fingerprint
 _MOST_EXPONENT = 60  # beyond it, e^ε has too many digits to be read
 _ADD_UP = "Rows of one person add up."
-_OF_RELEASE = "Anyone who sees what is released, even if they know all else."
+_ANYONE = "Anyone who sees the {}, even someone who knows every other column and every other row."
 Verdict = Literal["good", "mind", "bad"]
 
 
@@ -108,11 +108,11 @@ def of_artifact(
         verdict,
         says,
         _whose(certificate, artifact.label, person),
-        "Hardly anyone." if weak else "Anyone who sees private values, even if they know all else.",
+        "Hardly anyone." if weak else _ANYONE.format("private values"),
         _how_much(epsilon, "row" if person is None else "person"),
         BeliefBar.at(epsilon),
         _not_protected(certificate, person),
-        f"{worth}. " + ("Its author is unknown." if key is None else f"Signed with the key {key}."),
+        f"{worth}. " + ("Its author is unknown." if key is None else f"Signed with key {key}."),
         _policy(judged, policy),
     )
 
@@ -148,15 +148,15 @@ def of_run(
         verdict,
         says,
         whose,
-        "Nobody." if epsilon is None else "Hardly anyone." if weak else _OF_RELEASE,
+        "Nobody." if epsilon is None else "Hardly anyone." if weak else _ANYONE.format("release"),
         "No limit was set."
         if epsilon is None
         else _how_much(Fraction(epsilon), unit) + _rare(Fraction(delta or 0), excess_of(promise)),
         None if epsilon is None else BeliefBar.at(Fraction(epsilon)),
         "Other columns, who is in the table, and tests on true values."
         + (f" {_ADD_UP}" if unit == "row" else ""),
-        "The training program declares it; this folder proves nothing. "
-        + ("Nobody signed." if signer is None else f"Signed with the key {signer[:_KEY_DIGITS]}."),
+        "The training program; this folder proves nothing. "
+        + ("Nobody signed." if signer is None else f"Signed with key {signer[:_KEY_DIGITS]}."),
         _policy(judged, policy),
     )
 
@@ -181,7 +181,7 @@ def _weak(epsilon: Fraction, delta: Fraction = Fraction(0), units: int | None = 
         return ""
     why = "this promise allows publishing some values as they are"
     if epsilon > LARGE:
-        why = "a guess that is 1 percent sure can become over 99 percent sure"
+        why = "a guess that was 1 percent likely can rise to over 99 percent"
     return f"Hardly any protection: {why}."
 
 
@@ -232,8 +232,8 @@ def _how_much(epsilon: Fraction, unit: str) -> str:
     belief = BeliefBar.at(epsilon)
     odds = f"; odds grow at most {_times(epsilon)} times" if epsilon <= _MOST_EXPONENT else ""
     return (
-        f"ε is at most {at_most(epsilon, 4)} for a {unit}: a guess that is {belief.before} percent "
-        f"sure becomes at most {belief.after} percent sure{odds}."
+        f"ε is at most {at_most(epsilon, 4)} per {unit}: a {belief.before} percent guess can rise "
+        f"to {belief.after} percent at most{odds}."
     )
 
 

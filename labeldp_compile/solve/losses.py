@@ -78,8 +78,8 @@ def _matrix(name: CostMatrix) -> LossRecord:
 # None of these is rr_with_prior: nothing can be learned about labels that it never returns.
 _LEARN_CLASSES = (
     "randomized_response",
-    "randomized_response answers with every label, so that shares of labels and the loss of a "
-    "model can be freed of its noise; rr_with_prior never answers with some",
+    "randomized_response can answer with every label, so its noise can be removed from shares of "
+    "labels and from the loss of a model; rr_with_prior never answers with some labels",
 )
 _RECORDS = (
     LossRecord(
@@ -90,8 +90,8 @@ _RECORDS = (
         squared_divergence,
         (
             "optimal_unbiased",
-            "optimal_unbiased has the least noise of all ε-DP randomizers that keep the mean of "
-            "every label, and a model trained with the squared loss learns the mean",
+            "optimal_unbiased adds the least noise possible at this ε while staying right on "
+            "average; a model trained with the squared loss learns the mean",
         ),
         degree=2,
         bins=_squared_costs,
@@ -106,8 +106,8 @@ _RECORDS = (
         lambda v, y: np.abs(v - y),
         (
             "staircase",
-            "a model trained with the absolute loss learns the median, and staircase noise is "
-            "symmetric, so that it keeps the median of every label, and the mean",
+            "staircase noise is symmetric, so it keeps the median and the mean of every label; a "
+            "model trained with the absolute loss learns the median",
         ),
         degree=1,
         slopes=(1.0, 1.0),
@@ -123,10 +123,9 @@ _RECORDS = (
         _poisson,
         (
             "rr_on_bins",
-            "outputs that keep the mean of every label would have to be negative, where the "
-            "poisson loss is not defined; rr_on_bins has the least noisy label loss, with bias "
-            "(for labels without bias, on which a Poisson regression trains as well, say loss: "
-            "squared)",
+            "rr_on_bins has the least noisy label loss, with bias; without bias, some outputs "
+            "would be negative, where the poisson loss is not defined (a Poisson regression also "
+            "trains on unbiased labels: for these, write loss: squared)",
         ),
         bins=_poisson_costs,
         divergence=poisson_divergence,

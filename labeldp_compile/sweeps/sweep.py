@@ -183,7 +183,7 @@ class Sweep:
             f"noisy label loss, rms bias and {BEST}: assuming {assumed}",
         ]
         if self._numeric:
-            lines.append("a bias of 0: only the rounding of probabilities to whole counts is left")
+            lines.append("a bias of 0 means unbiased up to the rounding of probabilities")
         return lines
 
     @property

@@ -121,9 +121,8 @@ class Demand:
     def in_words(self) -> str:
         """The whole demand."""
         if self.rows is not None:
-            over = f"{'shares' if self.categories else 'a mean'} over {self.rows:,} rows"
-            limit = f"a 95% margin of error of at most ±{self.most:g}, for all labels in the range"
-            return f"{over} with {limit}"
+            what = f"{'shares' if self.categories else 'a mean'} of {self.rows:,} rows"
+            return f"{what} within ±{self.most:g} (95%, for all labels in the range)"
         under = "assuming that prior"
         if self.categories:
             other = "a private label other than the true one with probability"
@@ -161,7 +160,7 @@ class Belief:
     def in_words(self) -> str:
         """The whole demand."""
         before, after = (f"{100 * float(p):.6g}%" for p in (self.share, self.most))
-        return f"an observer who was {before} sure of a label becomes at most {after} sure"
+        return f"a guess that was {before} likely can rise to {after} at most"
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,8 @@ class TextForm:
         if self.delimiter != ";" or self.decimal is not None:
             return []
         return [
-            "a cell such as 51,62 is not a number but a missing label: if the numbers of this "
-            "table have a decimal comma, use --decimal , (in a spec or a config: decimal: ','); "
-            "--decimal . ends this warning"
+            "numbers such as 51,62 (decimal comma) are read as missing. If this table has them, "
+            "use --decimal , (in a spec or a config: decimal: ','). --decimal . ends this warning"
         ]
 
 

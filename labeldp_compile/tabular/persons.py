@@ -31,7 +31,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,9 @@ from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.formats import TextForm, files_of, is_stream
 from labeldp_compile.tabular.reader import TableReader, read_columns
+
+if TYPE_CHECKING:
+    from labeldp_compile.tabular.selection import Beyond
 
 # Text that is its own name: a whole number, or visible ASCII that is neither number nor word, for
 # its first character is in none, or a later one is in none that begins like this.
@@ -333,7 +336,6 @@ def persons_of(path: Path, column: str, values: pa.Array) -> Persons:
         raise refused(path, f"{column!r}: {error}") from None
 
 
-Beyond = Literal["refuse", "null", "drop"]
 Keep = Callable[[TableReader, pa.RecordBatch], NDArray[np.bool_]]
 
 

@@ -15,13 +15,15 @@ holds the ids, of text and bytes a digest that anyone can compute; the output ha
 takes 8 bytes per row.
 """
 
+from __future__ import annotations
+
 import hmac
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +35,13 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.columns import chosen_rows
 from labeldp_compile.tabular.formats import TextForm
-from labeldp_compile.tabular.persons import PersonBound
 from labeldp_compile.tabular.provenance import PartsFolder
 from labeldp_compile.tabular.reader import TableReader, read_schema, require_column
 
+if TYPE_CHECKING:
+    from labeldp_compile.tabular.persons import PersonBound
+
+Beyond = Literal["refuse", "null", "drop"]  # what is done with rows beyond a person's bound
 HELD_ROWS = 5 << 22  # 160 MiB: what many tables need
 _COMPARED_ROWS = 1 << 20  # at once
 _NAME_TAG = b"labeldp-ids-1"

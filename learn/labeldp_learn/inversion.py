@@ -93,7 +93,8 @@ def invert(table: Table, classes: LabelClasses) -> Inverse:
         )
     if m < c:
         raise PrivateLabelError(
-            f"{m:,} outputs cannot tell the shares of {c:,} labels apart; randomized_response can"
+            "for shares, compile with mechanism: randomized_response, because its "
+            f"{m:,} outputs cannot distinguish the shares of {c:,} labels"
         )
     chances = classes.matrix(table)
     if sets_of(table.randomizer) is not None:

@@ -1,5 +1,7 @@
 """``labeldp keygen`` and ``labeldp randomize --key``: repeatable, exact, and refusing misuse."""
 
+import json
+import os
 import re
 
 import numpy as np
@@ -61,9 +63,9 @@ def test_a_rerun_gives_the_identical_file(place, suffix):
         result = keyed(place, f"t.{suffix}", name)
         assert result.exit_code == 0, result.output
         said = " ".join(result.stderr.split())
-        assert "with the same labels, ids, key, context, version and artifact, repeating" in said
-        assert "a changed label gets a new output and spends ε = " in said
-        assert "shows that the label changed: raise --version" in said
+        assert "the same inputs (labels, ids, key, context, version and artifact) gives" in said
+        assert "A changed label gets a new output, which spends ε = " in said
+        assert "if labels change, raise --version" in said
         assert Key.load(place / "k.key").fingerprint in result.stderr
     assert (place / names[0]).read_bytes() == (place / names[1]).read_bytes()
 
@@ -94,3 +96,30 @@ def refused(place, result, message):
 def test_empty_cells_of_csv_are_no_ids(place):
     (place / "gap.csv").write_text('number,y\n1,2\n"",3\n')
     refused(place, keyed(place, "gap.csv", "refused.parquet"), "an id is null")
+
+
+def test_a_second_draw_without_a_key_is_warned_of(place, monkeypatch, tmp_path):
+    monkeypatch.setenv("LABELDP_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").touch(mode=0o600)
+    table, kept = tmp_path / "t.csv", tmp_path / "keyless-draws.jsonl"
+    table.write_text("number,y\n1,2\n2,3\n")
+    warning = "y was randomized without a key before"
+
+    def run(*options):
+        words = [place / "a.onnx", table, "-o", tmp_path / "out.csv", "--overwrite", *options]
+        result = labeldp("randomize", *words)
+        assert result.exit_code == 0, result.output
+        return result.stderr
+
+    key = ["--key", place / "k.key", "--id-column", "number"]
+    assert warning not in run(*key) and not kept.exists()  # a repetition spends nothing
+    assert warning not in run()
+    assert warning in run() and warning not in run(*key) and warning not in run("--quiet")
+    listed = {line: json.loads(line) for line in kept.read_text().splitlines()}
+    assert [*listed.values()] == [[str(table), table.stat().st_mtime_ns, "y"]]
+    assert kept.stat().st_mode & 0o777 == 0o600
+    os.utime(table, ns=(0, 0))  # another state of the table
+    assert warning not in run()
+    kept.unlink()
+    kept.mkdir()  # a list that cannot be kept stops nothing
+    assert warning not in run()

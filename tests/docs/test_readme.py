@@ -28,7 +28,7 @@ def test_its_commands_print_what_is_shown(commands):
 
 def test_the_example_is_right_on_average_and_useful(commands):
     verified = "\n".join(commands["verify"].printed)
-    assert "around the true one" in verified and "warning:" not in verified
+    assert "standard deviation" in verified and "warning:" not in verified
 
 
 def test_its_figures_are_those_of_the_page_of_measurements():

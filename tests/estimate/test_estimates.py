@@ -121,7 +121,7 @@ def test_bins_are_what_rr_on_bins_says(compiled):
     ("mechanism", "epsilon", "reason"),
     [
         # Labels outside the top have the mean of its rows: one mixture, two histograms.
-        ("rr_top_k, k: 4", "2.0", "4 outputs cannot tell the shares of 5 labels apart"),
+        ("rr_top_k, k: 4", "2.0", "4 outputs cannot distinguish the shares of 5 labels"),
         ("rr_top_k, k: 1", "2.0", "all labels have the same output"),
         ("exponential", "0.1", "nearly the same outputs"),
     ],

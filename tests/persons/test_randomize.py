@@ -135,7 +135,7 @@ def test_labels_per_user_is_enforced_with_a_column_of_persons(place):
     result = run(place, "t.parquet", "o.parquet", "--person-column", "customer", artifact="u.onnx")
     assert result.exit_code == 2 and "more than 2 rows (the most: 30)" in result.stderr
     without = run(place, "t.parquet", "o.parquet", artifact="u.onnx")
-    assert without.exit_code == 0 and "nothing checked it: give --person-column" in without.stderr
+    assert without.exit_code == 0 and "warning: give --person-column. " in without.stderr
 
 
 def test_the_label_of_the_spec_decides_nothing_where_another_column_is_randomized(place):

@@ -30,7 +30,7 @@ def said(tmp_path, command, mark):
 
 def test_decimal_commas_are_doubted(tmp_path):
     """The delimiter says so before ε is spent, and the noisy prior afterwards."""
-    early, late = "a cell such as 51,62", "% of the noisy prior is at 0"
+    early, late = "numbers such as 51,62", "% of the noisy prior is at 0"
     assert early in said(tmp_path, "plan", ",")
     output = said(tmp_path, "compile", ",")
     assert early in output and late in output

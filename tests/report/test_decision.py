@@ -112,7 +112,7 @@ def test_only_a_signature_and_a_policy_make_it_green(made, signed, policy, kind,
     if "limited use" not in page:
         assert colour(page) == kind
     assert ("Not met: 1 of 2 rules of company" in first_screen(page)) == (policy == "unmet")
-    assert len(first_screen(page).split()) <= MOST_WORDS
+    assert len(first_screen(page).split()) <= MOST_WORDS, first_screen(page)
 
 
 def approve(made, key="ed", *options):
@@ -217,9 +217,9 @@ def made_run():
 def test_a_run_is_told_in_the_same_words(unit):
     page = run_page(RunFindings(None, made_run(), promise(unit=unit), "0" * 64, None, None, None))
     said = first_screen(page)
-    assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS
+    assert PLAIN.fullmatch(said) and len(said.split()) <= MOST_WORDS, said
     assert colour(page) == "mind" and said.count("1 in 50,000") == 1
-    assert ("for a person" in said) == (unit == "user")
+    assert ("per person" in said) == (unit == "user")
     assert ("Rows of one person add up" in said) == (unit == "label")
     assert "√" not in page and "about 1.3" in page and "δ" in Reader(page).sections["numbers"]
 
@@ -229,7 +229,7 @@ def test_no_number_is_given_for_odds_that_have_too_many_digits():
     (odds,) = re.findall(r"odds grow at most ([0-9,]+) times", said)
     assert int(odds.replace(",", "")) >= math.floor(math.exp(60))
     said = of_run(promise(epsilon="200"), "y", None, None, "").how_much
-    assert "at most 100 percent sure." in said and "odds" not in said  # not those of ε = 60
+    assert "rise to 100 percent at most." in said and "odds" not in said  # not those of ε = 60
 
 
 def promised(epsilon, delta, **details):

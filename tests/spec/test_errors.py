@@ -33,7 +33,7 @@ CASES = [
     ("kind: rr_on_bins", "kind: rr_on_bin", 15, "mechanism.kind", "did you mean 'rr_on_bins'?"),
     ("version: 1", "version: 2", 1, "version", "2 is not one of 1"),
     ("mechanism:\n  kind: rr_on_bins\n", "", 1, "mechanism", "as in mechanism: {kind: random"),
-    ("epsilon: 1.0", "epsilon: 0", 9, "privacy.epsilon", "equal to 0.000001"),
+    ("epsilon: 1.0", "epsilon: 0", 9, "privacy.epsilon", "must be at least 0.000001"),
     ("epsilon: 1.0", "epsilon: .nan", 9, "privacy.epsilon", "finite number"),
     ("epsilon: 1.0", "epsilon: one", 9, "privacy.epsilon", "expected a number"),
     ("max: 77", "max: -3", 5, "label.domain", "min = 0 is above max = -3"),

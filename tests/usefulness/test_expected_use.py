@@ -70,7 +70,7 @@ def test_figures_that_the_prior_decides_are_no_bounds(mechanism, planned):
     plan, words, table = planned(mechanism)
     assert not plan["settled"]
     assert "if labels are spread evenly (estimated)" in words
-    for bound in ("for all labels", "margin of error of at most", "assuming a uniform prior"):
+    for bound in ("for all labels", "rows: at most ±", "assuming a uniform prior"):
         assert bound not in words
     assert all(one["all_labels"] is None for one in plan["margins"])
     for here, there in zip(plan["belief"], table.use_to_json()["belief"], strict=True):

@@ -106,11 +106,11 @@ def test_labels_that_say_hardly_more_than_a_constant():
     assert found[0] in relevant(decoded.shortcomings, None)
     use = decoded.usefulness
     assert 0.95 * use.constant <= use.distance.mean <= use.constant * (1 + 1e-9)
-    assert f"off by {use.distance.least:.3g} to " in " ".join(decoded.use_in_words())
+    assert f"{use.constant:.3g} for the best constant" in " ".join(decoded.use_in_words())
     clear = check_bytes(compile_text(ten.replace("epsilon: 1.0", "epsilon: 4")).model).artifact.only
     assert "like_a_constant" not in [one.kind for one in clear.shortcomings]
     unbiased = check_bytes(
         compile_text(ten.replace("rr_on_bins", "optimal_unbiased")).model
     ).require()
     assert "like_a_constant" not in [one.kind for one in unbiased.artifact.only.shortcomings]
-    assert "around the true one" in " ".join(unbiased.artifact.only.use_in_words())
+    assert "standard deviation " in " ".join(unbiased.artifact.only.use_in_words())

@@ -113,10 +113,10 @@ def test_it_says_what_the_prior_cost(model, groups):
         report = check_bytes(paid(model, prior)).require()
         for brief in (False, True):
             words = " ".join(report.in_words("x.onnx", brief=brief))
-            assert f"at least {together} (declared)" in words, words
-            assert f", {shown} of it for the prior;" in words, words
+            total = f"{together} including the prior (declared; {shown} for the prior); more if"
+            assert total in words, words
     words = " ".join(check_bytes(paid(model, 0)).require().in_words("x.onnx"))
-    assert "spends nothing" in words and "of it for the prior" not in words
+    assert "the prior spends nothing" in words and "including the prior" not in words
 
 
 def test_nothing_of_a_file_or_of_its_name_is_obeyed(model, tmp_path):

@@ -18,7 +18,7 @@ PRO = "kind: labeldp_pro, epsilon: 1, delta: 1e-5"
         (f"{DP_SGD}, label_range: [0, 1]", "method.label_range: is for regression"),
         (f"{PRO}, denoiser: self_conv, batches: secret", "cannot be secret because"),
         (f"{PRO}, denoiser: self_span, smoothing: 0.5", "need denoiser: self_conv or alt_conv"),
-        (f"{DP_SGD}, clip_norm: 1e-40", "method.clip_norm: expected greater than or equal to"),
+        (f"{DP_SGD}, clip_norm: 1e-40", "method.clip_norm: must be at least"),
     ],
 )
 def test_one_message(method, expected):

@@ -21,7 +21,7 @@ def message(text):
         ("kind: none", "kind: magic", "t.yaml:13: method.kind: 'magic' is unknown; expected"),
         ("{kind: none}", "{}", "t.yaml:13: method: the key 'kind' is missing"),
         ("0.02", "fast", "t.yaml:14: optimizer.learning_rate: expected a number"),
-        ("[8]", "[0]", "t.yaml:11: model.hidden.0: expected greater than or equal to 1"),
+        ("[8]", "[0]", "t.yaml:11: model.hidden.0: must be at least 1"),
         ("[a, b]", "[a, a]", "t.yaml:4: data: a feature column is listed twice"),
         ("[a, b]", "[a, y]", "the label 'y' is also a feature"),
         ("label: y", "label: y\n  classes: true", "data.classes: expected a list of labels"),

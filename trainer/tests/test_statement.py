@@ -47,7 +47,7 @@ def test_noisy_gradients_say_who_spends(users):
     said = central_statement(whole, whole.method, config, 30, 100)
     spends = "A person with several labels spends ε for each of them."
     assert (spends in said.remarks) == (users is None)
-    assert "Starting another run spends (ε = 1, δ = 1e-05) again; " in said.paragraph()
+    assert "Training again spends (ε = 1, δ = 1e-05) again. " in said.paragraph()
 
 
 FORGED = (

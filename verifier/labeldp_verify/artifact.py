@@ -114,9 +114,9 @@ class Table:
         """The figures as lines for people, each with its condition."""
         return self.usefulness.in_words(self.rows, self.certificate.prior.kind)
 
-    def figures(self) -> list[tuple[str, str]]:
-        """(what, in words) of each of these lines."""
-        return self.usefulness.figures(self.rows, self.certificate.prior.kind)
+    def figures(self, *, verbose: bool) -> list[tuple[str, str]]:
+        """(name, in words) of each of these lines, or of those of a summary."""
+        return self.usefulness.figures(self.rows, self.certificate.prior.kind, verbose=verbose)
 
     def use_to_json(self) -> dict[str, Any]:
         """The figures as JSON."""

@@ -48,7 +48,7 @@ from labeldp_trainer.run import RunFolder
 RELEASED = (f"{FILE} and everything computed from it and from features, such as every fit",)
 AGAIN = (
     "draws another release and ",
-    f"; --from-release {FILE} fits this one again and spends nothing",
+    f". To refit for free: --from-release {FILE}",
 )
 """How the statement of a run says that another run spends again, and how to avoid it."""
 _GIVEN = "release_was_given"

@@ -28,7 +28,7 @@ _TEST_LABELS = "metrics on the test set, which use its true labels"
 
 def another_run(cost: str, *, doing: str = "", free: str = "") -> str:
     """The remark that a promise holds for one run; ``free`` adds what spends nothing."""
-    return f"Starting another run {doing}spends {cost} again; resuming this one does not{free}."
+    return f"Training again {doing}spends {cost} again. Resuming this run does not{free}."
 
 
 def written(number: float) -> str:

@@ -296,7 +296,7 @@ def _seconds(path: Path) -> float | None:
 _CONFIDENCE = 0.95
 _BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
 _NO_PRIVACY = "no privacy"
-_ADDS_UP = "; ε is that of one run, and every run that draws noise spends it again"
+_ADDS_UP = ". ε is that of one run, and every run that draws noise spends it again"
 _WORDS = {"run", "method", "representation", "model", "protects"}
 
 
@@ -391,14 +391,14 @@ def _note(alike: Sequence[Run]) -> str:
     known = {run.rows_tested for run in alike} - {None}
     rows = min((run.rows_tested for run in alike if run.rows_tested), default=None)
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
-    note = f"metrics are estimates from {of}, one training run each; no ε covers test labels"
+    note = f"Metrics are estimates from {of}, one training run each. No ε covers test labels"
     if len(alike) > 1:
-        note += "; the best of several runs looks better than it is"
+        note += ". Picking the best of several runs overstates it"
     note += _ADDS_UP * noisy
     if rows is None or alike[0].metric != "accuracy":
-        return f"{note}; no confidence interval is known"
+        return f"{note}. No interval available"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
-    return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
+    return f"{note}. Margin of error of an accuracy: at most ±{margin} (95%, Hoeffding)"
 
 
 def _are_tested(alike: Sequence[Run]) -> bool:

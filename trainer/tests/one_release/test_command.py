@@ -68,10 +68,10 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     assert several == (name != "users")
     moves = "all labels of a user together move" if name == "users" else "a label moves"
     assert f"; {moves} it by at most √" in statement["mechanism"]
-    assert "Starting another run" in (folder / "privacy.txt").read_text()
+    assert "Training again" in (folder / "privacy.txt").read_text()
     assert (
-        "Starting another run draws another release and spends (ε = 2, δ = 1e-05) again; resuming "
-        "this one does not; --from-release release.npz fits this one again and spends nothing."
+        "Training again draws another release and spends (ε = 2, δ = 1e-05) again. Resuming "
+        "this run does not. To refit for free: --from-release release.npz."
     ) in statement["statement"]
     assert ("all labels of one user" in statement["adjacency"]) == (name == "users")
     assert not (folder / "metrics.jsonl").exists()

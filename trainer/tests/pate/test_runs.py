@@ -55,8 +55,8 @@ def test_a_student_learns_from_votes(place):
     assert details["proved_delta"] <= 1e-5 and details["coordinates"] == 3 * details["queries"]
     assert details["steps_in_a_vote"] == VOTE and details["unit"] == "label"
     assert found["secret"] == ["the true labels"]
-    again = "Starting another run lets teachers vote again and spends (ε = 8, δ = 1e-05) again; "
-    assert again + "resuming this one does not." in found["statement"]
+    again = "Training again lets teachers vote again and spends (ε = 8, δ = 1e-05) again. "
+    assert again + "Resuming this run does not." in found["statement"]
     assert "A person with several labels spends ε for each of them." in found["statement"]
     with np.load(place / "run" / "kept.npz") as kept:
         assert kept["noisy_votes"].shape == (details["queries"], 3)

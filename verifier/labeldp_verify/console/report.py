@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from labeldp_verify.analysis.grid_labels import bias_in_words
+from labeldp_verify.analysis.grid_labels import bias_in_range
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.claims import (
     DECLARED_BY,
@@ -21,8 +21,9 @@ from labeldp_verify.claims.utility import OVER, how_near
 from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.errors import Check
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, RealDomain
-from labeldp_verify.printable import Marked, clipped, one_line, up_to
+from labeldp_verify.printable import Marked, at_most, clipped, one_line, up_to
 from labeldp_verify.steps import LIMITS_CHECK
+from labeldp_verify.usefulness.figures import BELIEF
 
 # ---- The answer of ``verify`` in a few lines: what a file is, what it spends, and what it is good
 # for.
@@ -32,8 +33,6 @@ from labeldp_verify.steps import LIMITS_CHECK
 
 
 _NAME_COLUMNS = 40
-_MEASURES = {"one private label": "private label", "a mean": "mean", "a share": "share"}
-_FROM_INTEGERS = "computed from the proved integers"
 Line = tuple[str, str]  # what, in words
 
 
@@ -55,8 +54,10 @@ def short_summary(artifact: Artifact, checks: Sequence[Check]) -> list[Line]:
     return [("file", f"{text}; {passed(checks)}")]
 
 
-def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Line]:
-    """The lines on a file whose checks all hold; at most 12."""
+def summary(
+    artifact: Artifact, checks: Sequence[Check], sha256: str, *, verbose: bool
+) -> list[Line]:
+    """The lines on a file whose checks all hold; at most 12 if they are not ``verbose``."""
     certificate = artifact.certificate
     label, total = _epsilons(certificate)
     name, mechanism = (
@@ -67,8 +68,10 @@ def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Li
         ("labels", f"{_domain(artifact.label)}; {certificate.outputs:,} outputs (proved)"),
         ("sha256", sha256),
         ("ε per label", label),
-        ("total ε", f"{total}; {_prior(certificate)}"),
+        ("total ε", total),
     ]
+    if verbose:
+        lines.append(("prior", _prior(certificate)))
     if (person := _person(certificate)) is not None:
         lines.insert(4, ("ε per person", person))
     if certificate.groups is not None:
@@ -77,17 +80,13 @@ def summary(artifact: Artifact, checks: Sequence[Check], sha256: str) -> list[Li
         text = f"by {names}: declared public by {DECLARED_BY}, not proved"
         lines.append(("groups", text))
     if artifact.only is not None:
-        figures = artifact.only.figures()
-        lines += [
-            (_MEASURES[what], f"{text}; {_FROM_INTEGERS}")
-            for what, text in figures
-            if what in _MEASURES
-        ]
+        figures = artifact.only.figures(verbose=False)
+        lines += [(name, f"{text}, computed") for name, text in figures if name != BELIEF]
     largest = certificate.exact.largest_bias
     if largest is not None:
         rounding = Fraction(certificate.utility.output_rounding)
-        words = bias_in_words(artifact.label, rational(largest), rounding)
-        lines.append(("bias", f"{words} (proved)"))
+        bias = bias_in_range(artifact.label, rational(largest), rounding)
+        lines.append(("bias", f"at most {at_most(bias, 2)} (proved)"))
     lines.append(("loss", _loss(certificate)))
     signature = [check.detail for check in checks if check.name == "signature"]
     lines.append(("signature", (signature or ["not checked (no --public-key)"])[0]))
@@ -113,9 +112,9 @@ def _epsilons(certificate: Certificate) -> tuple[str, str]:
     )
     label = f"at most {bound} (proved), {declared} (declared)"
     if not rational(exact.epsilon_prior):
-        return label, f"{total} (declared)"
-    total = f"at least {total} (declared) for a label that the prior was counted from"
-    return label, f"{total}, {prior} of it for the prior"
+        return label, f"{total} (declared); the prior spends nothing"
+    total = f"{total} including the prior (declared; {prior} for the prior)"
+    return label, f"{total}; more if compile ran more than once"
 
 
 def _person(certificate: Certificate) -> str | None:
@@ -141,11 +140,11 @@ def _prior(certificate: Certificate) -> str:
     """How the prior was obtained."""
     prior = certificate.prior
     if not isinstance(prior, PrivatePriorClaims):
-        return f"the prior is {prior.kind} and spends nothing"
+        return f"{prior.kind} (declared)"
     priors = [table.prior for table in certificate.tables]
     rows = sum(one.rows for one in priors if isinstance(one, PrivatePriorClaims))
     mechanism = clipped(one_line(prior.mechanism), _NAME_COLUMNS)
-    return f"the prior counts {rows:,} rows with {mechanism} noise (declared)"
+    return f"private: counts {rows:,} rows with {mechanism} noise (declared)"
 
 
 def _domain(domain: Domain) -> str:
@@ -231,11 +230,11 @@ class Report:
             if brief and not verbose:
                 facts = short_summary(self.artifact, self.checks)
             else:
-                facts = summary(self.artifact, self.checks, self.sha256)
+                facts = summary(self.artifact, self.checks, self.sha256, verbose=verbose)
                 facts.append(("checks", passed(self.checks)))
-            lines += [f"  {what:<13} {text}" for what, text in facts]
+            lines += [f"  {what:<17} {text}" for what, text in facts]
         else:
-            lines.append(f"  {'checks':<13} {passed(self.checks)}, 1 failed")
+            lines.append(f"  {'checks':<17} {passed(self.checks)}, 1 failed")
         lines += [_line(check) for check in checks]
         if self.artifact is not None:
             if verbose:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ from labeldp_verify.usefulness.noise import Noise
 ROWS = 1_000  # whose mean is spoken of, besides all n
 _SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples
 _EXAMPLES = (0.1, 0.01)  # shares of a class that are
+_GUESS = 0.1  # whose belief stands in the summary
+_NOISE, BELIEF = "noise per label", "belief in a label"
 PRIORS = {"private": "the noisy prior", "public": "the public prior", "uniform": "a uniform prior"}
+Shown = tuple[Callable[[float], str], Callable[[float], str], Callable[[float], str]]
 
 
 @dataclass(frozen=True)
@@ -133,105 +136,99 @@ class Usefulness:
         return facts
 
     def in_words(self, rows: int | None, prior: str) -> list[str]:
-        """Lines for people; n rows, if they are known, and the kind of the prior."""
-        return [f"  {name:<17} {text}" for name, text in self.figures(rows, prior)]
+        """All lines for people; n rows, if they are known, and the kind of the prior."""
+        return [f"  {name:<17} {text}" for name, text in self.figures(rows, prior, verbose=True)]
 
-    def figures(self, rows: int | None, prior: str) -> list[tuple[str, str]]:
-        """(what, in words) of each line for people."""
+    def figures(self, rows: int | None, prior: str, *, verbose: bool) -> list[tuple[str, str]]:
+        """(name, in words) of each line for people; the name is empty where a line goes on.
+
+        The figures that need no prior hold for all labels in the range.
+        """
         lines, assumed = [], f"assuming {PRIORS[prior]}"
-        if self.unbiased and self.deviation is not None:
-            sd = _span(self.deviation, " around the true one", assumed)
-            lines.append(("one private label", f"sd {sd}"))
-        elif self.distance is not None:
-            off = _span(self.distance, " (root mean square)", assumed)
-            constant = f"{assumed} the best constant is off by {_short(self.constant)}"
-            lines.append(("one private label", f"off by {off}; {constant}"))
-        if self.kept is not None:
-            what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
-            kept = _span(self.kept, "", assumed, probability)
-            lines.append(("one private label", f"{what} with probability {kept}"))
+        for name, measured, spread, shown in self._of_one_label():
+            mean = shown[1](spread.mean)
+            if spread.least == spread.most:
+                lines.append((name, f"{measured} {mean}"))
+            else:
+                ends = f"{shown[0](spread.least)} to {shown[2](spread.most)}"
+                lines.append((name, f"{measured} {ends}"))
+                lines += [("", f"{mean} on average, {assumed}")] * verbose
+            if verbose and spread is self.distance:
+                lines.append(("", f"{_short(self.constant)} for the best constant, {assumed}"))
         if self.noise is not None:
-            lines.append((self._measure, _margins(self.noise, _row_counts(rows), assumed)))
-        if self.more_labels is not None:
-            lines.append(("more labels", _more(self.more_labels, self._measure)))
-        return [*lines, self._belief_line()]
+            lines += self._margins(self.noise.margin, "at most", rows, verbose=verbose)
+        if self.noise is not None and verbose:
+            of_all, under = (
+                [_up(margin(n)) for n in reversed(_row_counts(rows))]
+                for margin in (self.noise.margin, self.noise.margin_under_prior)
+            )
+            narrower = f"; {' and '.join(f'±{one}' for one in under)} {assumed}"
+            lines.append(("", "for all labels in the range" + narrower * (of_all != under)))
+        if verbose and self.more_labels is not None:
+            lines += _more(self.more_labels, self._measure)
+        return [*lines, *self._belief(verbose=verbose)]
 
-    def estimates(self, rows: int | None) -> list[tuple[str, str]]:
+    def estimates(self, rows: int | None, *, verbose: bool) -> list[tuple[str, str]]:
         """``figures`` of a randomizer that the prior may still change: only the belief is a bound.
 
         The others are averages over labels that are spread evenly.
         """
-        lines, counts = [], _row_counts(rows)
-        if self.unbiased and self.deviation is not None:
-            sd = f"sd about {_short(self.deviation.mean)} around the true one"
-            lines.append(("one private label", sd))
-        elif self.distance is not None:
-            off = f"off by about {_short(self.distance.mean)} (root mean square)"
-            lines.append(("one private label", off))
-        if self.kept is not None:
-            kept = f"is the true one with probability about {probability(self.kept.mean)}"
-            lines.append(("one private label", kept))
+        lines = []
+        for name, measured, spread, shown in self._of_one_label():
+            lines.append((name, f"{measured} about {shown[1](spread.mean)}"))
         if self.noise is not None:
-            margins = [_up(self.noise.margin_under_prior(n)) for n in counts]
-            lines.append((self._measure, f"{_over(counts, 'about', margins)}"))
+            margin = self.noise.margin_under_prior
+            lines += self._margins(margin, "about", rows, verbose=verbose)
         condition = "if labels are spread evenly (estimated)"
-        return [*((what, f"{text}, {condition}") for what, text in lines), self._belief_line()]
+        lines = [(name, f"{text}, {condition}") for name, text in lines]
+        return [*lines, *self._belief(verbose=verbose)]
+
+    def _of_one_label(self) -> Iterator[tuple[str, str, Spread, Shown]]:
+        """(name, measure, its values, how to show the least, mean and most) of a private label."""
+        if self.unbiased and self.deviation is not None:
+            yield _NOISE, "standard deviation", self.deviation, (_down, _short, _up)
+        elif self.distance is not None:
+            yield _NOISE, "root mean square error", self.distance, (_down, _short, _up)
+        if self.kept is not None:
+            what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
+            yield "one private label", f"{what} with probability", self.kept, (probability,) * 3
+
+    def _margins(
+        self, margin: Callable[[int], float], bound: str, rows: int | None, *, verbose: bool
+    ) -> list[tuple[str, str]]:
+        """The margin over n rows if n is known, and then over 1,000."""
+        counts = _row_counts(rows)[::-1]
+        texts = [f"of {n:,} rows: {bound} ±{_up(margin(n))} (95%)" for n in counts]
+        return [(self._measure, texts[0]), *(("", text) for text in texts[1:] if verbose)]
 
     @property
     def _measure(self) -> str:
         return "a share" if self.deviation is None else "a mean"
 
-    def _belief_line(self) -> tuple[str, str]:
-        beliefs = [(f"{before:.0%}", percent_at_most(after)) for before, after in self.belief]
-        return "belief in a label", belief_in_words(beliefs)
+    def _belief(self, *, verbose: bool) -> list[tuple[str, str]]:
+        told = [one for one in self.belief if verbose or one[0] == _GUESS]
+        return [(BELIEF * (one is told[0]), belief_in_words(*one)) for one in told]
 
 
 def _row_counts(rows: int | None) -> list[int]:
     return [ROWS] if rows is None or rows == ROWS else [ROWS, rows]
 
 
-def belief_in_words(beliefs: Sequence[tuple[str, str]]) -> str:
-    """The most that an observer can believe, for each (before, after)."""
-    before, after = (f"{', '.join(side[:-1])} or {side[-1]}" for side in zip(*beliefs, strict=True))
-    return f"an observer who was {before} sure of a label can become at most {after} sure"
+def belief_in_words(before: float, after: float, digits: int = 2) -> str:
+    """The most that an observer can believe in a label, who believed in it ``before``."""
+    most = percent_at_most(after, digits)
+    return f"a guess that was {before:.0%} likely can rise to {most} at most"
 
 
-def _span(
-    spread: Spread, of: str, assumed: str, shown: Callable[[float], str] | None = None
-) -> str:
-    least, mean, most = map(shown or _short, (spread.least, spread.mean, spread.most))
-    if least == most:
-        return f"{mean}{of}"
-    return f"{least} to {most}{of}, {mean} on average {assumed}"
-
-
-def _margins(noise: Noise, counts: Sequence[int], assumed: str) -> str:
-    """Of all labels first; under the prior where that makes a difference."""
-    widest = [_up(noise.margin(n)) for n in counts]
-    text = f"{_over(counts, 'at most', widest)}, for all labels in the range"
-    narrower = [_up(noise.margin_under_prior(n)) for n in counts]
-    if narrower == widest:
-        return text
-    return f"{text} ({', '.join(f'±{m}' for m in narrower)} {assumed})"
-
-
-def _over(counts: Sequence[int], bound: str, margins: Sequence[str]) -> str:
-    """The margins of means or shares over these numbers of rows."""
-    first, *others = zip(counts, margins, strict=True)
-    more = "".join(f", over {n:,} rows ±{margin}" for n, margin in others)
-    return f"over {first[0]:,} rows has a 95% margin of error of {bound} ±{first[1]}{more}"
-
-
-def _more(more: MoreLabels, what: str) -> str:
-    """Figures that hold for all labels first, then examples."""
-    need = f"estimating {what} needs at least {_down(more.at_least)} times as many private labels"
-    examples = []
+def _more(more: MoreLabels, what: str) -> list[tuple[str, str]]:
+    """A row that holds for all labels, then examples."""
+    rows = [("any labels", f"at least {_down(more.at_least)}")]
     for spread, least, most in more.examples:
         times = " to ".join(dict.fromkeys((_short(least), _short(most))))
-        examples.append(f"{times} if {_percent(spread) if what == 'a share' else _short(spread)}")
-    of = what if what == "a share" else "the sd of those"
-    first, second = examples
-    return f"{need} as true ones: {first.replace(' if', f' times if {of} is')}, {second}"
+        of = f"a share of {_percent(spread)}" if what == "a share" else f"sd {_short(spread)}"
+        rows.append((of, times))
+    title = f"private labels that estimate {what} as well as one true label"
+    return [("more labels", title), *(("", f"  {of:<15} {times}") for of, times in rows)]
 
 
 def _short(number: float | None) -> str:

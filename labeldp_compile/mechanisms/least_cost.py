@@ -118,13 +118,13 @@ def _solved(
 
     k, weighted, growth = len(prior), prior[:, None] * costs, math.expm1(epsilon)
     outputs, added = np.array([(prior @ costs).argmin()]), np.arange(0, k, max(k // _AT_ONCE, 1))
-    loss, bound, best = np.inf, -np.inf, None
+    loss, bound, best = np.inf, -np.inf, np.zeros(0)
     while True:
         outputs = np.union1d(outputs, added)
         found = solve_lp_costs(costs[:, outputs], prior, epsilon, observer)
         least, lowest = np.zeros(k), []
         least[outputs] = found.minima
-        for alpha in [found.duals] if best is None else [found.duals, (found.duals + best) / 2]:
+        for alpha in [found.duals, (found.duals + best) / 2] if best.size else [found.duals]:
             h = weighted - alpha[:, None]
             price = h.sum(axis=0) + growth * np.minimum(h, 0).sum(axis=0)
             short = min(float(price.min()) + _EXACT * found.loss, 0.0)
@@ -138,7 +138,6 @@ def _solved(
         added = np.setdiff1d(np.concatenate(lowest), outputs)
         exact = bound >= found.loss * (1 - _EXACT)
         if exact or not added.size or (outputs.size + added.size) * k > _MOST_CELLS:
-            assert best is not None
             return least, best
 
 

@@ -27,12 +27,14 @@ from labeldp_compile.cli.options import (
     decimal_of,
     group_option,
     json_option,
+    overwrite_option,
     quiet_option,
     require_form,
     text_options,
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.formats import TextForm
+from labeldp_compile.whole_file import require_output
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_SAMPLES = 10**10  # more do not fit the memory of most machines
@@ -40,12 +42,13 @@ _MAX_EPSILON = 1000.0
 _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 _FILE, _FUNCTION = "an artifact FILE", "--callable without FILE"
 _RUN, _TABLE = "a RUN", "a TABLE with --untrained"
+_OF_MODEL = ("untrained", "label", "confidence", "output", "overwrite")
 # Names of the options of each form of an audit.
 _FORMS = {
     _FILE: ("function", "samples", "group", "no_processes", "budget"),
     _FUNCTION: ("function", "labels", "epsilon", "samples", "no_processes"),
-    _RUN: ("trained", "untrained", "label", "confidence"),
-    _TABLE: ("untrained", "label", "epsilon", "delta", "confidence", *TEXT_FORM),
+    _RUN: ("trained", *_OF_MODEL),
+    _TABLE: ("epsilon", "delta", *_OF_MODEL, *TEXT_FORM),
 }
 
 
@@ -92,6 +95,8 @@ _FORMS = {
     show_default=True,
     help="RUN or TABLE: of the bound.",
 )
+@click.option("-o", "--output", type=PATH, help="RUN or TABLE: also write a picture (.html).")
+@overwrite_option
 @json_option
 @quiet_option
 @text_options
@@ -109,6 +114,8 @@ def audit_command(
     label: str | None,
     delta: str,
     confidence: str,
+    output: Path | None,
+    overwrite: bool,
     as_json: bool,
     quiet: bool,
     form: TextForm,
@@ -144,8 +151,9 @@ def audit_command(
         from labeldp_compile.audits.model import Claim  # noqa: PLC0415
         from labeldp_compile.cli.audit_model import audit_model  # noqa: PLC0415
 
+        require_output(output, file, trained, untrained, endings=(".html",), overwrite=overwrite)
         stated = None if form_of_audit == _RUN else Claim(claimed, float(less))
-        audit_model(file, trained, untrained, label, stated, sure, form, as_json=as_json)
+        audit_model(file, trained, untrained, label, stated, sure, form, output, as_json=as_json)
     processes = not no_processes
     with observing("sampling", samples, quiet=quiet) as observer:
         if file is None:

@@ -7,12 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 from labeldp_verify.printable import Marked, at_most, down_to
 
 from labeldp_compile.audits.model import Claim, audit_predictions, audit_run
 from labeldp_compile.cli.command import show, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.formats import TextForm
+from labeldp_compile.whole_file import write_text
 
 if TYPE_CHECKING:
     from labeldp_learn.model_audit import ModelAudit
@@ -29,11 +31,14 @@ def audit_model(
     claim: Claim | None,
     confidence: float,
     form: TextForm,
+    output: Path | None,
     *,
     as_json: bool,
 ) -> NoReturn:
     """Audit a run of which nothing else is claimed, or the predictions of a table; exits with 1 if
-    the claim is refuted. Raises InputError, also if the stand-in is too poor."""
+    the claim is refuted. Raises InputError, also if the stand-in is too poor.
+
+    ``output`` is for a page."""
     if claim is None:
         found, claim = audit_run(file, trained, untrained, label, confidence)
     elif untrained is None or label is None:
@@ -47,6 +52,8 @@ def audit_model(
         )
     stated = claim
     show(as_json, lambda: _json(found, stated), lambda: _in_words(found, stated))
+    if output is not None:
+        write_text(output, _page(file, found, stated))
     sys.exit(1 if found.refuted else 0)
 
 
@@ -56,8 +63,7 @@ def _json(found: ModelAudit, claim: Claim) -> dict[str, Any]:
     facts["steps"] = [{"trained": asdict(a), "others": asdict(b)} for a, b in found.steps]
     facts["epsilon_lower_bound"] = facts.pop("bound")
     del facts["poor"], facts["refuted"]
-    stated = {"epsilon": claim.epsilon, "delta": claim.delta}
-    return {"format_version": FORMAT_VERSION, "ok": not found.refuted, **stated, **facts}
+    return {"format_version": FORMAT_VERSION, "ok": not found.refuted, **asdict(claim), **facts}
 
 
 def _in_words(found: ModelAudit, claim: Claim) -> list[str]:
@@ -78,6 +84,33 @@ def _in_words(found: ModelAudit, claim: Claim) -> list[str]:
     if found.refuted:
         return [*lines, Marked("VIOLATION. This model spent more than is stated.", "failed")]
     return [*lines, "no more than stated was found, which proves nothing: see docs/audit.md"]
+
+
+def _page(file: Path, found: ModelAudit, claim: Claim) -> str:
+    """The guesses in a picture: wrong ones on the left, right ones on the right, the surest ones
+    outside, in steps with about equally many guesses of both kinds together."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # half a second
+
+    from labeldp_compile.page.document import LIGHT, page  # noqa: PLC0415
+    from labeldp_compile.page.pictures import INK, inline_svg, picture_settings, tidy  # noqa: PLC0415
+
+    most = len(found.steps)
+    with picture_settings():
+        axes: Any = Figure(figsize=(5.2, 3), layout="constrained").subplots()
+        for kind, name, colour in ((0, "of training", "accent"), (1, "of others", "mark")):
+            guesses = [step[kind] for step in found.steps]
+            right, wrong = [g.right for g in guesses], [g.made - g.right for g in guesses[::-1]]
+            shares = np.array(wrong + right) / max(sum(wrong + right), 1)
+            axes.stairs(shares, range(-most, most + 1), label=name, color=LIGHT[colour], lw=1.8)
+        sure = np.cumsum([0, *(a.made + b.made for a, b in found.steps[::-1])])
+        least = np.interp(found.trained.made + found.others.made, sure, range(most, -1, -1))
+        axes.vlines([-least, least], 0, axes.get_ylim()[1], color=INK, lw=1, ls=":")
+        axes.set(xlabel="wrong ← how sure → right", ylabel="share of guesses", ylim=0)
+        axes.figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=INK)
+        tidy(axes)
+        svg = inline_svg(axes.figure, "guesses", "how sure right and wrong guesses were")
+    lines = _in_words(found, claim)
+    return page("audits/model.html", f"Audit of {file.name}", lines=lines, svg=svg)
 
 
 def _share(guesses: Guesses) -> str:

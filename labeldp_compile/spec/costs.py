@@ -19,6 +19,7 @@ from labeldp_compile.errors import DataError, refused
 from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
 
 Rows = list[list[Fraction]]
+_MOST_BYTES = 4 * MAX_BYTES
 
 
 class LossFile(str):
@@ -41,9 +42,9 @@ class LossFile(str):
         path = directory / self.path
         try:
             require_few_labels(len(labels))
-            data = read_at_most(path, MAX_BYTES + 1, DataError)
-            if len(data) > MAX_BYTES:
-                raise ValueError(f"a file of costs has at most {MAX_BYTES:,} bytes")
+            data = read_at_most(path, _MOST_BYTES + 1, DataError)
+            if len(data) > _MOST_BYTES:
+                raise ValueError(f"a file of costs has at most {_MOST_BYTES:,} bytes")
             costs = READERS[self.kind](data.decode("utf-8-sig"), [str(label) for label in labels])
             unit = lcm(*(cost.denominator for row in costs for cost in row))
             rows = [[int(cost * unit) for cost in row] for row in costs]

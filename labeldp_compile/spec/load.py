@@ -34,16 +34,8 @@ if TYPE_CHECKING:
     from labeldp_compile.spec.label import LabelSpec
 
 
-def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:
-    """The reason why a combination cannot be compiled, or None if it can.
-
-    ``lowest`` is the lowest label (None for categories); it matters to a loss of positive
-    numbers.
-    """
-    return next(iter(_reasons(domain, loss, mechanism, lowest)), None)
-
-
 def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> list[str]:
+    """Why a combination cannot be compiled; ``lowest`` is the lowest label, None of categories."""
     wanted = mechanism_class(mechanism)
     asked, joint = LOSSES[loss], domain == "joint"
     if joint and not wanted.joins:  # other problems have the same cause

@@ -1,6 +1,7 @@
 """``labeldp audit`` of tables with the predictions of a model."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,24 @@ def test_one_that_does_not_passes_in_csv_and_parquet(tables):
         assert found["ok"] and found["epsilon_lower_bound"] <= 1 and found["confidence"] == 0.9
 
 
+def test_the_picture_shows_no_more_than_the_table(tables):
+    """Counts of steps, and where the guesses begin that count; and it says that it is secret."""
+    given = [tables / "trained.parquet", "--untrained", tables / "rest.parquet"]
+    given += ["--label", "bought", "--epsilon", "1", "-o", tables / "a.html"]
+    result = run(*given)
+    page = (tables / "a.html").read_text(encoding="utf-8")
+    assert result.exit_code == 1 and "not private" in page and "Do not publish" in page
+    for line in result.stdout.splitlines():
+        assert line.replace("'", "&#39;") in page
+    curves = re.findall(r'<path d="(M[^"]*)"[^>]*stroke-width: 1.8', page)
+    steps = [len({point.split()[0] for point in re.split("[ML]", c)[1:]}) for c in curves]
+    assert steps[:2] == [17, 17]  # ends of eight steps of wrong guesses, and eight of right ones
+    again = run(*given)
+    assert again.exit_code == 2 and "use --overwrite" in again.stderr
+    assert run(*given[:-1], tables / "a.svg").exit_code == 2
+    assert run(*given, "--overwrite").exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -89,7 +108,7 @@ def test_tables_without_predictions_or_with_few_rows_are_refused(tables):
 
 
 GIVEN = {"samples": "100000", "delimiter": ";", "encoding": "latin-1", "decimal": ","}
-GIVEN |= {"budget": "60,8GB", "no_processes": None, "multiline_cells": None}
+GIVEN |= {"budget": "60,8GB", "no_processes": None, "multiline_cells": None, "overwrite": None}
 """Values of options; others are 1."""
 
 

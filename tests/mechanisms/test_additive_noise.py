@@ -93,7 +93,8 @@ def test_every_integer_domain(kind, first, steps, epsilon, clip, lattice, loss):
     assert realised_ratio(r) <= exp_lower(epsilon)
     assert r.period == steps * r.spacing
     assert output_rounding(r) == 0
-    assert [r.point_value(i * r.spacing) for i in range(r.labels)] == domain.labels()
+    unit, origin = Fraction(r.unit), Fraction(r.origin)
+    assert [i * r.spacing * unit + origin for i in range(r.labels)] == domain.labels()
     if clip:
         assert (r.value(r.low), r.value(r.high)) == (domain.min, domain.max)
 

@@ -14,6 +14,8 @@ from labeldp_verify.analysis.lower_bound import Duals
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from scipy.optimize import linprog
 
+from labeldp_compile.mechanisms import least_cost as module
+from labeldp_compile.observer import QUIET
 from labeldp_compile.solve.optimal_unbiased import optimum
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec
@@ -67,11 +69,51 @@ def test_no_randomizer_costs_less(tmp_path, k, epsilon):
         assert not use.loss_lower_bound or use.certified_gap < 1e-6
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 2, 9])
-def test_many_labels_are_solved_from_the_inside(tmp_path, epsilon):
+@pytest.mark.parametrize("epsilon", [0.3, 3])
+@pytest.mark.parametrize("kind", ["random", "ordered"])
+def test_outputs_that_are_added_one_by_one_cost_as_little_as_all_at_once(kind, epsilon):
+    """60 labels: the loss of all outputs in one program, within a bound that is proved."""
+    generator, k = np.random.default_rng(7), 60
+    steps = np.abs(np.arange(k)[:, None] - np.arange(k)) ** 1.5
+    costs = generator.random((k, k)) if kind == "random" else steps
+    prior = generator.dirichlet(np.full(k, 0.5))
+    minima, duals = module._solved(costs, prior, epsilon, QUIET)
+    assert 0 < np.count_nonzero(minima) < k
+    least = optimum.solve_lp_costs(costs, prior, epsilon).loss
+    assert duals.sum() == pytest.approx(least, rel=1e-6)
+
+
+def brute_force(randomizer):
+    """The largest ratio of two probabilities of an output, as a fraction."""
+    columns = zip(*randomizer.counts, strict=True)
+    return max(Fraction(max(column), min(column)) for column in columns)
+
+
+@pytest.mark.parametrize("cells", [1, 40_000])
+def test_many_labels_are_private_and_have_a_bound(tmp_path, monkeypatch, cells):
+    """Also where a program would be too large, so that it stops early: the bound is less tight."""
+    monkeypatch.setattr(module, "_MOST_CELLS", cells)
     costs, weights = costs_of(np.random.default_rng(7), 40), [*range(40)]
-    made = compile_text(text_of(tmp_path, costs, weights, epsilon), directory=tmp_path)
-    assert made.certificate.utility.certified_gap < 1e-6
+    made = compile_text(text_of(tmp_path, costs, weights, 1), directory=tmp_path)
+    assert brute_force(made.randomizer) <= exp_lower(Fraction(1))
+    use = made.certificate.utility
+    least = optimum.solve_lp_costs(costs, np.array(weights) / sum(weights), 1).loss
+    assert use.loss_lower_bound <= least * (1 + 1e-9) and use.noisy_label_loss >= least * (1 - 1e-9)
+    assert (use.certified_gap < 1e-6) == (cells > 1)
+    assert check_bytes(made.model).ok
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tree", "power"])
+def test_300_labels(tmp_path, kind):
+    i = np.arange(300)
+    costs = np.round(np.abs(i[:, None] - i) ** 1.5, 3)
+    if kind == "tree":
+        costs = sum(2 * (i[:, None] // size != i // size) for size in (1, 6, 30))
+    weights = np.random.default_rng(5).integers(1, 99, 300).tolist()
+    made = compile_text(text_of(tmp_path, costs, weights, 2), directory=tmp_path)
+    assert brute_force(made.randomizer) <= exp_lower(Fraction(2))
+    assert made.certificate.utility.certified_gap < 1e-6 and check_bytes(made.model).ok
 
 
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.01", 20, 30, 60])

@@ -85,7 +85,7 @@ WRONG = {
     "y,a,b,c\na,1,2,3\nb,1,2,3\nc,1,2,3\n": "the label makes no difference",
     "": "has no column",
     b"\xff\xfey\x00,\x00": "is not UTF-8 text",
-    b"y," + b"a" * 5_000_000: "at most 4,194,304 bytes",
+    b"y," + b"a" * 17_000_000: "at most 16,777,216 bytes",
 }
 
 
@@ -169,15 +169,15 @@ def test_a_column_of_a_joint_label_and_a_spec_without_a_file_have_none():
         parse_spec(text())
 
 
-def test_no_more_than_200_labels(tmp_path):
-    for k in (200, 201):
+def test_no_more_than_1_000_labels(tmp_path):
+    for k in (210, 1001):
         names = [f"c{i}" for i in range(k)]
         rows = [",".join([name, *("01"[i != j] for j in range(k))]) for i, name in enumerate(names)]
         content = "\n".join([",".join(["", *names]), *rows])
-        if k == 200:
-            assert len(costs_in(tmp_path, content, values=names).rows) == 200
+        if k == 210:
+            assert len(costs_in(tmp_path, content, values=names).rows) == 210
         else:
-            with pytest.raises(InputError, match="2 to 200 labels, and there are 201"):
+            with pytest.raises(InputError, match="2 to 1,000 labels, and there are 1,001"):
                 costs_in(tmp_path, content, values=names)
 
 

@@ -7,8 +7,7 @@ from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec.load import why_invalid
+from labeldp_compile.spec import load, parse_spec
 from tests.fixtures.compiled import compile_text
 from tests.fixtures.specs import spec
 
@@ -20,6 +19,11 @@ DOMAIN_TEXT = {
     "real": "{kind: real, min: 0.5, max: 2, points: 4}",
     "categorical": "{kind: categorical, values: [a, b, c, d]}",
 }
+
+
+def why_invalid(*combination):
+    """The first reason why a combination cannot be compiled, or None."""
+    return next(iter(load._reasons(*combination)), None)
 
 
 def spec_text(domain, loss, mechanism):

@@ -117,15 +117,19 @@ def test_bias_and_loss_of_noise(loss):
     assert isinstance(r, AdditiveRandomizer) and strays(domain)
     certificate = stated(file_of(domain, r, Fraction(20), loss))
     total, biases = Fraction(0), []
+
+    def exact(t):
+        return t * Fraction(r.unit) + Fraction(r.origin)
+
     for label in domain.labels():
         mixture = plain_rows(domain, float(label))
         outcomes = [
             (t, s * p) for row, s in mixture.items() for t, p in plain_distribution(r, row).items()
         ]
-        biases.append(sum(r.point_value(t) * p for t, p in outcomes) - label)
+        biases.append(sum(exact(t) * p for t, p in outcomes) - label)
         of = {
-            "squared": lambda t: (r.point_value(t) - label) ** 2 / 2,  # noqa: B023
-            "absolute": lambda t: abs(r.point_value(t) - label),  # noqa: B023
+            "squared": lambda t: (exact(t) - label) ** 2 / 2,  # noqa: B023
+            "absolute": lambda t: abs(exact(t) - label),  # noqa: B023
             "zero_one": lambda t: Fraction(r.value(t) != float(label)),  # noqa: B023
         }[loss]
         total += sum(of(t) * p for t, p in outcomes) / domain.size

@@ -197,13 +197,33 @@ def _most_shortened(release: Release, rows: PublicRows) -> dict[str, float] | No
 
 
 def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, ...]:
-    """Without a test set: a warning from features, ε and δ alone, before any label is read."""
+    """From features, ε and δ alone, before any label is read: pairs are compared with randomized
+    response, and without a test set there is a warning."""
+    notes = _against_response(release) if rows.paired and rows.owners is None else ()
     if setting.dataset.test is not None or expected_share(release, rows) < 1:
-        return ()
+        return notes
     n, epsilon = release.facts.rows, written(float(release.facts.epsilon))
     return (
+        *notes,
         f"the model is expected to be no better than a constant: {n:,} rows are too few for "
         f"the noise of ε = {epsilon}; add a test set to check",
+    )
+
+
+def _against_response(release: Release) -> tuple[str]:
+    """Which has less noise in a sum of n rows of length 1 with labels ±½, over all d columns.
+
+    The noise of the release has the variance d·σ², where σ hides a row of length 1. A label that
+    is randomized and debiased has the variance e^ε/(e^ε − 1)².
+    """
+    facts, width = release.facts, len(release.columns)
+    growth = 4 * math.sinh(float(facts.epsilon) / 2) ** 2
+    least, there = facts.sigma**2 / facts.squared_sensitivity * growth, facts.rows / width
+    one, other = "one release has", "randomized response with the same ε"
+    less = f"{one} less noise than {other}" if there > least else f"{other} has no more noise"
+    return (
+        f"estimate from ε, δ, {facts.rows:,} pairs and {width:,} columns: {less}; {one} less from "
+        f"{least:,.1f} pairs per column on, and there are {there:,.1f}",
     )
 
 

@@ -231,6 +231,25 @@ def test_a_run_says_how_much_shorter_rows_of_a_user_became(tmp_path, alike, leas
     assert 0 <= shown - found["factor"] <= 0.01
 
 
+@pytest.mark.parametrize(("rows", "less"), [(300, "randomized"), (600, "one release has less")])
+def test_pairs_are_compared_with_randomized_response(tmp_path, rows, less):
+    """By the noise of both in a sum: at ε = 4 and δ = 1e-5, one release needs 62 pairs a column."""
+    seen(tmp_path / "train.parquet", *answers(rows=rows))
+    note, *others = run(config(SEEN), tmp_path).notes
+    facts = read_release(tmp_path / "run" / "release.npz").facts
+    release = 2 * facts.sigma / facts.squared_sensitivity**0.5 * P**0.5  # of rows of length 1
+    kept = np.random.default_rng(2).random((4000, rows)) < np.exp(4) / (1 + np.exp(4))
+    response = np.where(kept, 1, -1).sum(axis=1).std() / np.tanh(2)
+    assert (release < response) == (less[0] == "o")
+    assert f"{rows:,} pairs and 6 columns: {less}" in note and not others
+    assert f"there are {rows / P:,.1f}" in note
+    assert 61 < float(re.search(r"from ([0-9.]+) pairs per column", note)[1]) < 66
+    who = np.arange(rows) // 3
+    seen(tmp_path / "train.parquet", *answers(rows=rows), who=who)
+    users = config(SEEN, ", user_column: who, max_examples_per_user: 3")
+    assert not run(users, tmp_path, "users").notes
+
+
 def test_a_release_is_verified_from_the_features(tmp_path):
     hidden(tmp_path / "train.parquet", *answers(rows=300))
     run(config(HIDDEN), tmp_path)

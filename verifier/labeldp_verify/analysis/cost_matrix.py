@@ -23,7 +23,7 @@ from labeldp_verify.forms import AdditiveRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, dot, whole
 from labeldp_verify.strict import canonical_json
 
-MAX_COST_LABELS = 200  # of which a file holds 40,000 costs
+MAX_COST_LABELS = 1_000  # of which a file holds a million costs
 MAX_COST, MAX_COST_UNIT = 10**12, 10**12
 _PAIR = 2e-6  # seconds
 
@@ -32,7 +32,7 @@ def require_few_labels(k: int) -> None:
     """Raise ValueError, in words for a spec, if there are too few or too many for costs."""
     if not 2 <= k <= MAX_COST_LABELS:
         raise ValueError(
-            f"costs are for 2 to {MAX_COST_LABELS} labels, and there are {k:,}: join labels, or "
+            f"costs are for 2 to {MAX_COST_LABELS:,} labels, and there are {k:,}: join labels, or "
             "use loss: zero_one"
         )
 

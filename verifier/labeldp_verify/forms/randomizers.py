@@ -335,10 +335,6 @@ class AdditiveRandomizer:
         first = bisect_left(points, value, key=self.value)
         return range(self.low + first, self.low + bisect_right(points, value, key=self.value))
 
-    def point_value(self, point: int) -> Fraction:
-        """The exact number that ``value`` rounds."""
-        return point * Fraction(self.unit) + Fraction(self.origin)
-
     def to_json(self) -> dict[str, Any]:
         """The integers that decide what the randomizer does, for a digest."""
         return {

@@ -1,30 +1,44 @@
 # `make install`, `make demo` and `make test` work on a fresh clone with Python 3.11 or newer: each creates .venv
-# and installs what it needs into it.
+# and installs what it needs into it. `make install` is the command without training and the tools of developers.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+BASE := $(VENV)/.installed
+STAMP := $(VENV)/.installed-dev
+PIP := $(BIN)/pip install -qq --disable-pip-version-check
 DEMO := build/demo
 ALONE := verifier runtime learn trainer
 
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test slow test-alone lint unit tools proof docs wheels release bench mutants schema clean
+.PHONY: install install-train install-dev demo test slow test-alone lint unit tools proof docs wheels release bench mutants schema clean
 
-$(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml learn/pyproject.toml trainer/pyproject.toml
+$(BASE): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml learn/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labeldp needs Python 3.11 or newer; say make PYTHON=python3.12, for instance"; exit 1; }
 	@echo "installing into $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --disable-pip-version-check -e ./verifier -e ./runtime -e ./learn -e '.[dev,docs]' -e ./trainer
+	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e .
 	@touch $@
 
-install: $(STAMP)
+$(STAMP): $(BASE) trainer/pyproject.toml
+	@echo "installing training and the tools of developers into $(VENV) …"
+	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e '.[dev,docs]' -e ./trainer
+	@touch $@
+
+install: $(BASE)
 	@echo "installed; in this shell say: source $(VENV)/bin/activate"
 
-demo: $(STAMP)
+install-train: $(BASE)
+	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e '.[pages]' -e './trainer'
+	@echo "installed; in this shell say: source $(VENV)/bin/activate"
+
+install-dev: $(STAMP)
+	@echo "installed; in this shell say: source $(VENV)/bin/activate"
+
+demo: $(BASE)
 	@rm -rf $(DEMO) && $(BIN)/labeldp demo -o $(DEMO) --yes
 
 test: lint unit

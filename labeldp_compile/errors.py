@@ -37,6 +37,11 @@ def require_installed(asked: str, *modules: str, install: str) -> None:
         raise InputError(f"{asked} needs {names}: {install}")
 
 
+def require_pages() -> None:
+    """Raise InputError if the pictures of pages cannot be drawn."""
+    require_installed("a page with pictures", "matplotlib", install="pip install matplotlib")
+
+
 def trainer_module(name: str, asked: str) -> ModuleType:
     """A module of labeldp-trainer, for ``asked``. Raises InputError if it is not installed."""
     # Imported on use: JAX takes seconds to load.

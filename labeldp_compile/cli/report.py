@@ -20,7 +20,7 @@ from labeldp_compile.cli.options import (
     signing_key,
     verbose_option,
 )
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import InputError, require_pages
 from labeldp_compile.whole_file import replaced_when_whole, require_output, write_text
 
 _TEXTS = ("purpose", "owner", "recipients", "retention", "by")
@@ -183,6 +183,7 @@ def report_command(
     for path in outputs:
         inputs = [file, spec, signing.public_key, signing.signature, policy, approval, approver]
         require_output(path, *inputs, endings=endings[path], overwrite=overwrite)
+    require_pages()
     # Imported here because matplotlib takes half a second; usage errors should not wait for it.
     from labeldp_verify.signature import read_public_key  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ from labeldp_compile.cli.options import (
     test_seed_option,
     verbose_option,
 )
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import InputError, require_pages
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.spec import Spec
 from labeldp_compile.sweeps.choice import Choice, Trial, choose_spec
@@ -131,6 +131,8 @@ def sweep_command(
         show(as_json, choice.to_json, lambda: _choice_in_words(choice, verbose=verbose))
         return
     require_output(output, spec, endings=(".html",), overwrite=overwrite)
+    if output is not None:
+        require_pages()
     with observing("counting labels", quiet=quiet, say=complain) as observer:
         sweep = sweep_spec(
             spec,

@@ -26,7 +26,8 @@ COUNTS = 10**6
 
 def priors(k: int) -> dict[str, np.ndarray]:
     """Whole weights [k] by name."""
-    x, rng = np.arange(k) / k, np.random.default_rng(0)
+    y = np.arange(k)
+    x, rng = y / k, np.random.default_rng(0)
     bumps = np.exp(-0.5 * ((x - 0.25) / 0.08) ** 2) + 0.6 * np.exp(-0.5 * ((x - 0.7) / 0.05) ** 2)
     return {
         "uniform": np.ones(k, np.int64),
@@ -36,6 +37,8 @@ def priors(k: int) -> dict[str, np.ndarray]:
         "exponential noise": np.round(COUNTS * rng.exponential(size=k)).astype(np.int64),
         "lognormal noise, sd of log 2": np.exp(2 * rng.standard_normal(k) + 10).astype(np.int64),
         "20 spikes of half the mass": np.where(np.arange(k) % (k // 20) == 7, k // 20, 1),
+        "0.9^y": np.round(10**12 * 0.9**y).astype(np.int64) + 1,
+        "1/(1 + y)": np.round(10**10 / (1.0 + y)).astype(np.int64),
     }
 
 

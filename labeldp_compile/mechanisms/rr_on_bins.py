@@ -33,6 +33,7 @@ from labeldp_compile.solve.losses import LOSSES
 if TYPE_CHECKING:
     from labeldp_compile.solve.rr_on_bins import BinsSolution
 
+_CLOSE = 1e-6  # relative gap of the dual values up to which no radii are tried
 _SLOW_DUALS = 10.0  # seconds
 _WIDE_BINS_EPSILON = 4.0  # from here on the dual values may need linear programs
 
@@ -69,16 +70,8 @@ class RRonBins(Mechanism):
         values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
         bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
         randomizer = _small(problem, values, bins.tolist())
-        if domain.size > _most_certified(loss):
-            if LOSSES[loss].degree is None:
-                return Solved(randomizer)
-            return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
-        # SciPy takes a third of a second to import, and only this proof needs it.
-        from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins  # noqa: PLC0415
-
-        alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
-        # Without slopes, the bound holds for every ε-DP randomizer, biased or not.
-        return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))
+        bound = _bound(labels, prior, float(problem.epsilon), loss, solution)
+        return Solved(randomizer, bound)
 
     def rehearse(self, problem: Problem) -> Solved:
         """Two bins for any prior: no solver is needed."""
@@ -120,18 +113,31 @@ def _most_certified(loss: str) -> int:
     return min(LOSSES[loss].certified, MAX_CERTIFIED_LABELS)
 
 
-def _few_numbers(
+def _bound(
     labels: NDArray[np.float64],
     prior: NDArray[np.float64],
-    epsilon: Fraction,
+    epsilon: float,
     loss: Loss,
     solution: BinsSolution,
-) -> RadiusBound | None:
-    """A bound for more labels than a file has room for dual values."""
+) -> DualBound | RadiusBound | None:
+    """The larger of two bounds: of dual values if a file has room for them, and of radii."""
+    dual, largest = None, 0.0
+    if labels.size <= _most_certified(loss):
+        # SciPy takes a third of a second to import, and only the proofs need it.
+        from labeldp_compile.solve.rr_on_bins import dual_of_rr_on_bins  # noqa: PLC0415
+
+        alpha = dual_of_rr_on_bins(labels, prior, epsilon, loss, solution)
+        # Without slopes, the bound holds for every ε-DP randomizer, biased or not.
+        dual = DualBound(alpha.tolist(), [0.0] * labels.size, BiasRule("any"))
+        largest = float(alpha.sum())
+    if LOSSES[loss].degree is None or largest >= solution.loss * (1.0 - _CLOSE):
+        return dual
     from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins  # noqa: PLC0415
 
-    found = radii_of_rr_on_bins(labels, prior, float(epsilon), loss, solution)
-    return None if found is None else RadiusBound(found.knots.tolist(), found.radii.tolist())
+    found = radii_of_rr_on_bins(labels, prior, epsilon, loss, solution)
+    if found is None or found.bound <= largest:
+        return dual
+    return RadiusBound(found.knots.tolist(), found.radii.tolist())
 
 
 def _small(problem: Problem, values: Sequence[float], bins: Sequence[int]) -> WindowRandomizer:

@@ -42,6 +42,17 @@ def test_up_to_20000_labels_there_are_dual_values_as_before():
     assert len(certificate.optimality.alpha) == 10
 
 
+@pytest.mark.parametrize(
+    "mechanism", ["rr_on_bins", "{kind: optimal_unbiased, bias: {penalty: 0}}"]
+)
+def test_the_larger_of_two_bounds_is_stated(mechanism):
+    """The dual values alone would leave 1.2e-2."""
+    weights = [10**9 // (1 + y) for y in range(1000)]
+    artifact = compile_text(spec(weights=weights, epsilon=8, mechanism=mechanism))
+    assert artifact.certificate.utility.certified_gap < 1e-3
+    assert check_bytes(artifact.model).ok
+
+
 def altered(key, place, change):
     def alter(certificate):
         values = certificate["optimality"][key]

@@ -32,7 +32,7 @@ from labeldp_compile.cli.options import (
     require_form,
     text_options,
 )
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import InputError, require_pages
 from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.whole_file import require_output
 
@@ -152,6 +152,8 @@ def audit_command(
         from labeldp_compile.cli.audit_model import audit_model  # noqa: PLC0415
 
         require_output(output, file, trained, untrained, endings=(".html",), overwrite=overwrite)
+        if output is not None:
+            require_pages()
         stated = None if form_of_audit == _RUN else Claim(claimed, float(less))
         audit_model(file, trained, untrained, label, stated, sure, form, output, as_json=as_json)
     processes = not no_processes

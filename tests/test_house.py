@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 364, "code lines": 59_300, "code lines of tests": 41_800, "one importer": 57}
+MOST = {"files": 364, "code lines": 59_300, "code lines of tests": 41_860, "one importer": 57}
 MOST_ENTERED = {
     "compile": 118,
     "verify": 62,

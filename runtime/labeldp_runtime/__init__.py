@@ -1,5 +1,6 @@
 """Runs compiled label randomizers; depends on numpy and onnxruntime only."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from labeldp_runtime.keys import Key
     from labeldp_runtime.policy import Policy
     from labeldp_runtime.randomizer import Randomizer
+
+# Or onnxruntime, from 1.29 on and on Linux, sends names and hashes of models to its makers. It
+# looks only when it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [
     "ArtifactError",

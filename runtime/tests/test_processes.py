@@ -6,6 +6,8 @@ import copy
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -28,6 +30,18 @@ def path(tmp_path):
 @pytest.fixture
 def key(tmp_path):
     return Key.create(tmp_path / "k.key")
+
+
+def test_onnxruntime_tells_its_makers_nothing(path, tmp_path):
+    """What it would send, it keeps in a folder of the user until it is sent."""
+    script = f"import labeldp_runtime; labeldp_runtime.Randomizer.load({str(path)!r})([0])"
+    environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    home = tmp_path / "home"
+    home.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", script], env={**environment, "HOME": str(home)}, check=True
+    )
+    assert list(home.iterdir()) == []
 
 
 def drawn_in_a_fork(randomizer, children):

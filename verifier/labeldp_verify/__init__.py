@@ -8,6 +8,12 @@ and ``execute.py`` (the words on which the running graph is tried). Outside of w
 ``usefulness/`` (what private labels are good for) and ``console/`` (reports and the command).
 """
 
+import os
+
 from labeldp_verify.public_names import loaded_on_use
+
+# Or onnxruntime, from 1.29 on and on Linux, sends names and hashes of models to its makers. It
+# looks only when it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __getattr__ = loaded_on_use(__name__)

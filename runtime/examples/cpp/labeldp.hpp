@@ -31,6 +31,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -517,6 +518,8 @@ class Randomizer {
   static constexpr std::streamoff kMaxFileBytes = std::streamoff{64} << 20;
 
   static Ort::Env& environment() {
+    // or onnxruntime, from 1.29 on, sends names and hashes of models to its makers
+    [[maybe_unused]] static const int quiet = ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);
     static Ort::Env env(ORT_LOGGING_LEVEL_FATAL, "labeldp");
     return env;
   }

@@ -1,8 +1,11 @@
 // node demo.mjs doctor-visits.onnx: randomizes a few labels.
 
 import { readFile } from 'node:fs/promises';
-import ort from 'onnxruntime-node';
 import { printable, Randomizer } from '../labeldp.mjs';
+
+// Before it is imported, or onnxruntime, from 1.29 on, sends names and hashes of models to its makers.
+process.env.ORT_DISABLE_TELEMETRY ??= '1';
+const { default: ort } = await import('onnxruntime-node');
 
 const randomizer = await Randomizer.load(ort, await readFile(process.argv[2]));
 const { name, privacy } = randomizer.certificate;

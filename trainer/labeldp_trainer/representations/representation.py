@@ -326,7 +326,7 @@ def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: ComposedKind) -> Non
 
 
 def are_stored(rows: int, width: int) -> bool:
-    """Whether a run folder holds vectors of so many rows, those of all parts together."""
+    """Whether a run folder holds vectors of this number of rows, those of all parts together."""
     return rows * width * np.dtype(np.float32).itemsize <= _MOST_BYTES
 
 

@@ -52,6 +52,7 @@ def tail_bounds(t: Fraction) -> tuple[Fraction, Fraction]:
     return density_low * low, density_high * high
 
 
+@functools.cache  # each stage of a release asks for the same ones
 def continuous_delta(ratio: Fraction, epsilon: Fraction) -> Fraction:
     """An upper bound of δ(ε) of N(0, σ²I) for a shift of length Δ, with Δ/σ = ``ratio`` > 0.
 

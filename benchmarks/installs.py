@@ -12,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = {"labeldp-verify": "verifier", "labeldp-runtime": "runtime", "labeldp": "."}
+SOURCES = {"labeldp-verify": "verifier", "labeldp-runtime": "runtime", "labeldp-learn": "learn"}
+SOURCES["labeldp"] = "."
 SOURCES["labeldp-trainer"] = "trainer"
 INSTALLS = {
     "labeldp-verify": "an auditor",

@@ -211,7 +211,8 @@ def least(wheels, folder):
             lines = file.read(path).decode().splitlines()
         for line in lines:
             it = Requirement(line.removeprefix("Requires-Dist: ")) if "Requires-Dist" in line else 0
-            chosen = it and (it.marker is None or "scikit-learn" in str(it.marker))
+            extras = str(it.marker) if it and it.marker else "pages"
+            chosen = it and ("scikit-learn" in extras or "pages" in extras)
             if chosen and it.name not in wheels:
                 (bound,) = it.specifier
                 assert bound.operator == ">=", line

@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.installed
+TRAIN := $(VENV)/.installed-train
 STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/pip install -qq --disable-pip-version-check
 DEMO := build/demo
@@ -23,19 +24,20 @@ $(BASE): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml learn/pyp
 	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e .
 	@touch $@
 
+$(TRAIN): $(BASE) trainer/pyproject.toml
+	@echo "installing training into $(VENV) …"
+	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e '.[pages]' -e ./trainer
+	@touch $@
+
 $(STAMP): $(BASE) trainer/pyproject.toml
 	@echo "installing training and the tools of developers into $(VENV) …"
 	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e '.[dev,docs]' -e ./trainer
 	@touch $@
 
 install: $(BASE)
-	@echo "installed; in this shell say: source $(VENV)/bin/activate"
-
-install-train: $(BASE)
-	@$(PIP) -e ./verifier -e ./runtime -e ./learn -e '.[pages]' -e './trainer'
-	@echo "installed; in this shell say: source $(VENV)/bin/activate"
-
+install-train: $(TRAIN)
 install-dev: $(STAMP)
+install install-train install-dev:
 	@echo "installed; in this shell say: source $(VENV)/bin/activate"
 
 demo: $(BASE)

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.belief import BOTTOM, HEIGHT, LEFT, RIGHT, ROOT, STYLE, TOP, WIDTH
-from benchmarks.drawings import text
+from benchmarks.belief import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
+from benchmarks.drawings import ROOT, svg, text
 
 RESULTS = ROOT / "benchmarks" / "results" / "images_geometry.jsonl"
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "4", "8")
@@ -64,12 +64,7 @@ def curve(method):
 def picture():
     """The text of an SVG."""
     (best,) = accuracies("no privacy", None)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="540" '
-        'role="img" fill="none" stroke="currentColor" font-family="sans-serif" font-size="12">',
-        STYLE,
-        "<title>Test accuracy on Fashion-MNIST against ε, with 95% intervals</title>",
-    ]
+    lines = []
     for percent in range(50, MOST, 10):
         y = place(1, percent)[1]
         lines += [
@@ -84,21 +79,16 @@ def picture():
         sample = f'<path d="M{left},{y - 4}h26" stroke-width="2" stroke-dasharray="{dashes}"/>'
         lines += [sample, text(left + 32, y, name.format(best))]
         y += 13
-    return (
-        "\n".join(
-            [
-                *lines,
-                f'<path d="M{LEFT},{place(1, best)[1]}H{WIDTH - RIGHT}" stroke-width="2" '
-                'stroke-dasharray="2 4"/>',
-                *curve("one release"),
-                *curve("sets"),
-                text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "ε", ' text-anchor="middle"'),
-                text(6, TOP - 14, "test accuracy"),
-                "</svg>",
-            ]
-        )
-        + "\n"
-    )
+    level, dashes = place(1, best)[1], CURVES["no privacy"][1]
+    lines += [
+        f'<path d="M{LEFT},{level}H{WIDTH - RIGHT}" stroke-width="2" stroke-dasharray="{dashes}"/>',
+        *curve("one release"),
+        *curve("sets"),
+        text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "ε", ' text-anchor="middle"'),
+        text(6, TOP - 14, "test accuracy"),
+    ]
+    title = "Test accuracy on Fashion-MNIST against ε, with 95% intervals"
+    return svg(title, WIDTH, HEIGHT, lines)
 
 
 def main(folder):

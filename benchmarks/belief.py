@@ -14,18 +14,17 @@ from pathlib import Path
 from labeldp_verify.printable import at_most, percent_at_most
 from labeldp_verify.usefulness.estimates import most_belief
 
+from benchmarks.drawings import ROOT, svg
 from labeldp_compile.build.assembly import assemble
 from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.spec import parse_spec
 
-ROOT = Path(__file__).parents[1]
 EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
 SHARES = (0.01, 0.1, 0.5)
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 360, 286, 44, 12, 30, 44
 MOST = 8  # ε at the right end of the picture
 DASHES = ("none", "7 4", "2 4")
-STYLE = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e9eaec}}</style>"
 
 
 def margins(epsilon):
@@ -44,12 +43,7 @@ def place(epsilon, belief):
 
 def picture():
     """Belief after against ε, for three beliefs before, as text of an SVG."""
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="540" '
-        'role="img" fill="none" stroke="currentColor" font-family="sans-serif" font-size="12">',
-        STYLE,
-        "<title>The most that an observer can believe in a label, against ε</title>",
-    ]
+    lines = []
     for percent in range(0, 101, 25):
         x, y = place(0, percent / 100).split(",")
         lines += [
@@ -74,14 +68,9 @@ def picture():
     lines += [
         f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">ε</text>',
         f'<text x="6" y="{TOP - 14}">belief after, at most</text>',
-        "</svg>",
     ]
-    return (
-        "\n".join(
-            line.replace("<text ", '<text fill="currentColor" stroke="none" ') for line in lines
-        )
-        + "\n"
-    )
+    shown = (line.replace("<text ", '<text fill="currentColor" stroke="none" ') for line in lines)
+    return svg("The most that an observer can believe in a label, against ε", WIDTH, HEIGHT, shown)
 
 
 def main(folder):

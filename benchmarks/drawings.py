@@ -10,8 +10,8 @@ import sys
 from html import escape
 from pathlib import Path
 
-from benchmarks.belief import ROOT, STYLE
-
+ROOT = Path(__file__).parents[1]
+STYLE = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e9eaec}}</style>"
 WIDTH, LINE, PAD = 360, 16, 8
 WHOLE, LEFT, RIGHT = (8, 344), (8, 164), (188, 164)  # where a box begins, and its width
 DRAWINGS = {
@@ -55,15 +55,19 @@ def text(x, y, words, more=""):
     return f'<text x="{x}" y="{y}" fill="currentColor" stroke="none"{more}>{escape(words)}</text>'
 
 
+def svg(title, width, height, lines):
+    """The text of an SVG in the colour of the page."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="540" '
+        'role="img" fill="none" stroke="currentColor" font-family="sans-serif" font-size="12">'
+    )
+    return "\n".join([head, STYLE, f"<title>{title}</title>", *lines, "</svg>"]) + "\n"
+
+
 def drawing(title, boxes, arrows):
     """The text of an SVG."""
     ends = [y + LINE * len(lines) + 2 * PAD for _, y, lines in boxes]
-    lines_of_svg = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {max(ends)}" width="540" '
-        'role="img" fill="none" stroke="currentColor" font-family="sans-serif" font-size="12">',
-        STYLE,
-        f"<title>{title}</title>",
-    ]
+    lines_of_svg = []
     for ((x, width), y, (head, *lines)), end in zip(boxes, ends, strict=True):
         lines_of_svg += [
             f'<rect x="{x}" y="{y}" width="{width}" height="{end - y - PAD}" rx="5"/>',
@@ -75,7 +79,7 @@ def drawing(title, boxes, arrows):
             f'<path d="M{x},{start}V{end - 2}M{x - 4},{end - 8}L{x},{end - 2}L{x + 4},{end - 8}"/>',
             text(x + PAD, (start + end) / 2 + 4, words),
         ]
-    return "\n".join([*lines_of_svg, "</svg>"]) + "\n"
+    return svg(title, WIDTH, max(ends), lines_of_svg)
 
 
 def main(folder):

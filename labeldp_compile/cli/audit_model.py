@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from labeldp_verify.printable import Marked, at_most, down_to
@@ -66,24 +66,37 @@ def _json(found: ModelAudit, claim: Claim) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "ok": not found.refuted, **asdict(claim), **facts}
 
 
-def _in_words(found: ModelAudit, claim: Claim) -> list[str]:
+class _Words(NamedTuple):
+    """What is said of an audit."""
+
+    bound: str
+    guesses: str
+    steps: list[str]
+    verdict: str
+
+
+def _words(found: ModelAudit, claim: Claim) -> _Words:
     assert found.bound is not None
     stated = "none is stated" if claim.epsilon is None else f"stated is {at_most(claim.epsilon)}"
     steps = [
         [str(number), _share(step.trained), _share(step.others)]
         for number, step in enumerate(found.steps, 1)
     ]
-    lines = [
+    verdict = "no more than stated was found, which proves nothing: see docs/audit.md"
+    if found.refuted:
+        verdict = Marked("VIOLATION. This model spent more than is stated.", "failed")
+    return _Words(
         f"ε ≥ {down_to(found.bound)} with a confidence of {found.confidence:.12g}; {stated}",
         f"guesses that were right: {_share(found.trained)} about labels of training, and "
         f"{_share(found.others)} about labels that the model never saw",
-        "",
-        *text_table(["how sure", "right, of training", "right, of others"], steps),
-        "",
-    ]
-    if found.refuted:
-        return [*lines, Marked("VIOLATION. This model spent more than is stated.", "failed")]
-    return [*lines, "no more than stated was found, which proves nothing: see docs/audit.md"]
+        text_table(["how sure", "right, of training", "right, of others"], steps),
+        verdict,
+    )
+
+
+def _in_words(found: ModelAudit, claim: Claim) -> list[str]:
+    said = _words(found, claim)
+    return [said.bound, said.guesses, "", *said.steps, "", said.verdict]
 
 
 def _page(file: Path, found: ModelAudit, claim: Claim) -> str:
@@ -109,8 +122,8 @@ def _page(file: Path, found: ModelAudit, claim: Claim) -> str:
         axes.figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=INK)
         tidy(axes)
         svg = inline_svg(axes.figure, "guesses", "how sure right and wrong guesses were")
-    lines = _in_words(found, claim)
-    return page("audits/model.html", f"Audit of {file.name}", lines=lines, svg=svg)
+    title, said = f"Audit of {file.name}", _words(found, claim)
+    return page("audits/model.html", title, said=said, svg=svg)
 
 
 def _share(guesses: Guesses) -> str:

@@ -187,10 +187,6 @@ class Uncertainty:
         """Nothing has been measured."""
         return cls(prior, np.zeros((0, len(prior))))
 
-    def covariance(self) -> Float64[np.ndarray, "w w"]:
-        """As a matrix."""
-        return np.asarray(np.diag(self.prior) - self.gain.T @ self.gain)
-
     def over(self, gram: Float32[np.ndarray, "w w"]) -> float:
         """Mean variance of a prediction, of columns whose mean products are given."""
         gain = self.gain.astype(np.float32)

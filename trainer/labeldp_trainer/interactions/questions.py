@@ -130,7 +130,7 @@ def _leading(
     """The largest eigenvalues of rootᵀ·gram·root with root·rootᵀ the covariance, and root times
     their vectors; of many columns by subspace iteration, which needs no root."""
     if len(gram) <= 2 * most:
-        covariance = uncertainty.covariance()
+        covariance = np.diag(uncertainty.prior) - uncertainty.gain.T @ uncertainty.gain
         deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-30))
         root = stable_root(covariance / np.outer(deviations, deviations)) * deviations[:, None]
         values, vectors = np.linalg.eigh(root.T @ gram @ root)

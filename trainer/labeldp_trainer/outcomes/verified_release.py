@@ -48,19 +48,19 @@ def verify_release(
             ("method", "kind"), "expected one_release or staged_release, which have releases"
         )
     release = read_release(path)
-    if published is not None:
-        restored(published)  # fails here, before a long computation, if there is none
+    # fails here, before a long computation, if there is none
+    width = 0 if published is None else restored(published).width
     builder = open_method(loaded, release=path)
     with TemporaryDirectory() as empty:  # an empty folder: no vectors of an earlier run are used
         output = published or Path(empty) / "run"
         features, loss = read(loaded, builder, ())
+        if not are_stored((part.rows for part in features.parts), width):
+            reason = "holds no vectors, as they take much room; leave out --vectors"
+            raise RunFolderError(f"{output / FOLDER}: {reason}")
         loaded = suited(loaded, features)
         dataset, representation = represented(loaded, features, output, steps)
     found: list[ReleaseCheck] = []
     if published is not None:
-        if not are_stored(sum(part.rows for part in dataset.parts), dataset.shape.numeric):
-            reason = "holds no vectors, as they take much room; leave out --vectors"
-            raise RunFolderError(f"{published / FOLDER}: {reason}")
         again = None  # of the published map
         if representation is not None and representation.stored == published / FOLDER:
             with suppress(KeyError, TypeError, ValueError, IndexError):  # a map of other shapes

@@ -377,17 +377,16 @@ def represented(
     more = {name: load_unlabelled(loaded, name, dataset) for name in wanted if name != TEST}
     facts = _facts(loaded, inputs, more, with_test=TEST in wanted)
     rows = dataset.train.rows, None if dataset.test is None else dataset.test.rows
-    found: tuple[Representation, list[NDArray[np.float32]] | None] | None
     found = find(output, digest_of(facts), rows)
     if found is None:
         parts = [*inputs.parts, *more.values()]
         known = [part for part in parts if part is not inputs.test or TEST in wanted]
         given = (loaded, parts, known, facts["seed"], steps)
         own = (learner or PartsLearner)(*given)
-        found = _learn(loaded.config.representation, own, inputs, known, facts)
-    representation, vectors = found
-    if vectors is None:
-        vectors = [vectors_of_part(representation, part, steps) for part in inputs.parts]
+        representation, vectors = _learn(loaded.config.representation, own, inputs, known, facts)
+    else:
+        representation, stored = found
+        vectors = stored or [vectors_of_part(representation, part, steps) for part in inputs.parts]
     train, *test = (
         replace(part, features=_require_finite(of_part, part))
         for part, of_part in zip(dataset.parts, vectors, strict=True)

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -325,15 +325,16 @@ def _require_ends(arrays: Mapping[str, NDArray[Any]], kind: ComposedKind) -> Non
         raise ValueError("no finite numbers")
 
 
-def are_stored(rows: int, width: int) -> bool:
-    """Whether a run folder holds vectors of this number of rows, those of all parts together."""
-    return rows * width * np.dtype(np.float32).itemsize <= _MOST_BYTES
+def are_stored(rows: Iterable[int | None], width: int) -> bool:
+    """Whether a run folder holds vectors of parts with these rows; None for a part that is not."""
+    size = sum(filter(None, rows)) * width * np.dtype(np.float32).itemsize
+    return size <= _MOST_BYTES
 
 
 def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vectors] | None:
     """Those of each part that there is, if any are stored. Raises ValueError unless they have these
     rows."""
-    if not are_stored(sum(filter(None, rows)), width):
+    if not are_stored(rows, width):
         return None
     of_parts: list[Vectors] = []
     for name, count in zip(PARTS, rows, strict=True):
@@ -350,9 +351,8 @@ def _vectors(folder: Path, rows: tuple[int, int | None], width: int) -> list[Vec
 
 def _write(part: Path, representation: Representation, dataset: Dataset) -> None:
     write_arrays(part / LEARNT, dict(representation.arrays))
-    parts = dataset.parts
-    stored = are_stored(sum(part.rows for part in parts), representation.width)
-    for name, rows in zip(PARTS, parts if stored else (), strict=False):
+    stored = are_stored((one.rows for one in dataset.parts), representation.width)
+    for name, rows in zip(PARTS, dataset.parts if stored else (), strict=False):
         with replaced_when_whole(part / name) as file:
             np.save(file, rows.features)
     learnt_from = dict(representation.facts)

@@ -70,9 +70,12 @@ class Run:
         return it.printed, it.shown
 
 
-def run_page(page, folder, runs: Callable[[Block], bool] = lambda block: True):
-    """Run every block of which ``runs`` is true; exit codes are 0, or those that are shown."""
-    run = Run(folder, [], [], {"__name__": "page"})
+def run_page(page, folder, runs: Callable[[Block], bool] = lambda block: True, names=()):
+    """Run every block of which ``runs`` is true; exit codes are 0, or those that are shown.
+
+    ``names`` are those of a page that this one continues.
+    """
+    run = Run(folder, [], [], {"__name__": "page", **dict(names)})
     blocks = [block for block in blocks_of(page) if runs(block)]
     asked = "\n".join(block.text for block in blocks if block.language in ("console", "sh"))
     (folder / "config.toml").touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""docs/own-tools.md, from the first block to the last, in an empty folder."""
+"""docs/own-tools.md, and the pages that continue it, from the first block to the last."""
 
 import importlib.util
 
@@ -20,7 +20,10 @@ def names(tmp_path_factory):
         library = block.text.partition("\n")[0].removeprefix("# ")
         return library not in LIBRARIES or importlib.util.find_spec(library)
 
-    return run_page("own-tools.md", tmp_path_factory.mktemp("own-tools"), runs).names
+    folder = tmp_path_factory.mktemp("own-tools")
+    names = run_page("own-tools.md", folder).names
+    run_page("evaluate.md", folder, names=names)
+    return run_page("boosting.md", folder, runs, names).names
 
 
 def test_defaults_are_worse_than_a_constant_and_the_preset_is_better(names):

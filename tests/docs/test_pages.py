@@ -121,7 +121,7 @@ def test_tables_of_fields_are_whole():
     keys = set(GatePolicy.model_fields) - {"version", "name"}
     assert named("policy-file.md", "| key | rule | for | worth |\n") == keys
     fields = {"format_version", "folder", "parts", *ListedPart.__annotations__}
-    assert named("nightly.md", "| field | is |\n") == fields
+    assert named("tables.md", "| field | is |\n") == fields
     explained = text_of("dashboards.md").partition("## One table")[2]
     explained = explained.partition("\n## ")[0]
     assert all(f"`{name}`" in explained for name in COLUMNS.names)

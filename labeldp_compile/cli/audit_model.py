@@ -82,7 +82,7 @@ def _words(found: ModelAudit, claim: Claim) -> _Words:
         [str(number), _share(step.trained), _share(step.others)]
         for number, step in enumerate(found.steps, 1)
     ]
-    verdict = "no more than stated was found, which proves nothing: see docs/audit.md"
+    verdict = "no more than stated was found, which proves nothing: see docs/audit-model.md"
     if found.refuted:
         verdict = Marked("VIOLATION. This model spent more than is stated.", "failed")
     return _Words(

@@ -34,7 +34,15 @@ def ran(tmp_path_factory):
 @pytest.mark.parametrize(
     "page",
     [
-        *("compile.md", "sweep.md", "persons.md", "nightly.md", "diff.md", "ledger.md", "verify.md"),
+        *(
+            "compile.md",
+            "sweep.md",
+            "persons.md",
+            "nightly.md",
+            "diff.md",
+            "ledger.md",
+            "verify.md",
+        ),
         pytest.param("policy.md", marks=pytest.mark.slow),
     ],
 )

@@ -11,7 +11,7 @@ from tests.docs.pages import run_page
 @pytest.mark.slow
 def test_the_page_gives_private_preferences_and_a_scorer(tmp_path):
     torch = importlib.util.find_spec("torch")
-    run = run_page("preferences.md", tmp_path, lambda b: torch or not b.text.startswith("# torch"))
+    run = run_page("preferences.md", tmp_path)
     trained, _ = run.printed("labeldp", "train", "likes.yaml", "-o")
     assert any("ε = 1, δ = 1e-06" in line for line in trained)
     private, true = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("private", "pairs"))
@@ -19,7 +19,7 @@ def test_the_page_gives_private_preferences_and_a_scorer(tmp_path):
     same = [a == b for a, b in zip(private["chosen"], true["chosen"], strict=True)]
     assert 0.8 < sum(same) / len(same) < 1
     assert (tmp_path / "likes.onnx").exists()
-    assert run.names["right"] > 0.75
     if torch:
-        weights = run.names["reward"].weight[0].abs()
+        learned = run_page("private-preferences.md", tmp_path).names
+        weights = learned["reward"].weight[0].abs()
         assert weights[0] > 3 * weights[1:].max()

@@ -40,7 +40,7 @@ class LeastUse(Strict):
     max_share_error: Number | None = Field(
         None, gt=0, description="classes: the same of the least certain share"
     )
-    rows: StrictInt = Field(1000, ge=1, le=10**15, description="of these margins of error")
+    rows: StrictInt = Field(1000, ge=1, le=10**15, description="rows of these margins of error")
     max_bias: Number | None = Field(
         None, ge=0, description="numbers: a label may be off by this much on average"
     )
@@ -76,7 +76,7 @@ class GatePolicy(Strict):
     )
     max_labels_per_person: StrictInt | None = Field(None, ge=1)
     max_epsilon_dataset: Number | None = Field(
-        None, ge=0, description="what a ledger lets each data set spend, and what it has spent"
+        None, ge=0, description="the most budget and spending of a data set in a ledger"
     )
     max_epsilon_period: MaxInPeriod | None = None
     max_delta: Number = Field(
@@ -86,7 +86,7 @@ class GatePolicy(Strict):
         None, min_length=1, description="allowed mechanisms, and methods of training runs"
     )
     adjacency: list[Literal["label", "person"]] | None = Field(
-        None, min_length=1, description="what may be protected: each label, or all of a person"
+        None, min_length=1, description="the protected unit: each label, or all of a person"
     )
     prior_booked: str | None = Field(
         None,

@@ -59,7 +59,7 @@ _FORMS = {
     "function",
     metavar="MODULE:FUNCTION",
     help="Audit this function (array of labels → array of outputs) instead of FILE. With FILE, "
-    "compare it with what FILE certifies.",
+    "compare it with the claims of FILE.",
 )
 @click.option("--labels", metavar="0..52 | a,b,c", help="The labels to try; only without FILE.")
 @click.option(
@@ -70,7 +70,7 @@ _FORMS = {
     type=Whole(MIN_SAMPLES, _MAX_SAMPLES),
     default=DEFAULT_SAMPLES,
     show_default=True,
-    help="How many labels to randomize.",
+    help="The number of labels to randomize.",
 )
 @group_option
 @click.option("--no-processes", is_flag=True, help="Start no other processes.")
@@ -121,9 +121,9 @@ def audit_command(
     form: TextForm,
     budget: Budget,
 ) -> None:
-    """Randomize made-up labels, and test the outputs against what FILE certifies.
+    """Randomize made-up labels, and test the outputs against the claims of FILE.
 
-    This tests the running randomizer; verify proves what the file contains. The audit looks for the
+    This tests the running randomizer; verify proves the claims of the file. The audit looks for the
     output that reveals most, for rows or processes that share random bits, and for outputs that
     depend on other rows. It needs no real label. If FILE has a table for each group, the audit uses
     the group with most rows, or that of --group.

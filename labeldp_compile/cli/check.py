@@ -20,7 +20,7 @@ NAMES = ("table", "json", "sarif", "github")
 @click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=any_file
 )  # two slashes of a URL stay two
-@click.option("--policy", type=PATH, required=True, help="What is demanded: a YAML file.")
+@click.option("--policy", type=PATH, required=True, help="The rules, a YAML file.")
 @click.option(
     "--format",
     "name",

@@ -1,4 +1,4 @@
-"""``labeldp diff``: what differs between two artifacts or two specs, and what that breaks.
+"""``labeldp diff``: the differences of two artifacts or specs, and which break a promise.
 
 Every ε of artifacts is compared exactly. Specs are compared key by key, with defaults filled in and
 ``auto`` resolved.
@@ -336,7 +336,7 @@ _SPECS = (".yaml", ".yml")
 def diff_command(
     old: Path, new: Path, detailed_exitcode: bool, as_json: bool, budget: Budget
 ) -> None:
-    """Show what differs between two artifacts or two specs, and what that breaks.
+    """Show how two artifacts or two specs differ, and which changes break a promise.
 
     Artifacts are verified first; exit code 1 if one does not verify. A change is breaking if the
     promise gets weaker, if labels or groups are read in another way, if outputs are new, or if a

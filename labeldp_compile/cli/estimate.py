@@ -88,7 +88,7 @@ _WHOSE = {
     type=click.Choice(list(_WHOSE)),
     default="rows",
     show_default=True,
-    help="What the intervals are about: these rows, or the population they were drawn from.",
+    help="The intervals are about these rows, or the population they were drawn from.",
 )
 @click.option(
     "--simultaneous",
@@ -132,7 +132,7 @@ def estimate_command(
     FILE is verified first. A TABLE that notes another artifact is refused. Estimates spend nothing.
 
     Several artifacts with a TABLE each are estimated together; no row may be in two tables. A
-    folder that is the TABLE of several artifacts is divided by what its parts note.
+    folder that is the TABLE of several artifacts is divided by the notes of its parts.
 
     Without --verbose, the output is a summary of at most 15 lines. Exit code 1: FILE does not
     verify. Exit code 2: the input is wrong, or it supports no estimate.

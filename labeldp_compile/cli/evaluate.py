@@ -80,7 +80,7 @@ _FORMS = {
 )
 @click.option("--ledger", metavar="FILE", help="--release: the budget ledger that books EPSILON.")
 @click.option("--data-set", metavar="NAME", help="--ledger: the data set whose budget it is.")
-@click.option("--data-version", metavar="NAME", help="--ledger: what these labels are called.")
+@click.option("--data-version", metavar="NAME", help="--ledger: the version of these labels.")
 @click.option(
     "--least-probability",
     "least",

@@ -140,8 +140,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option(
     "--answers",
     type=click.Choice(ANSWERS),
-    help="Integers: what the private labels are asked for, means (the default), or shares, "
-    "histograms and quantiles.",
+    help="Integers: means (the default), or shares, with histograms and quantiles.",
 )
 @click.option(
     "--loss",
@@ -153,8 +152,8 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option(
     "--person-column",
     metavar="NAME",
-    help="A public column that names the person of each row: ε is then what a person spends on all "
-    "labels and the prior. The column is read to count the rows of each person.",
+    help="A public column that names the person of each row: ε is then for all labels of a "
+    "person and the prior. The column is read to count the rows of each person.",
 )
 @click.option(
     "--labels-per-person",

@@ -106,7 +106,7 @@ def init_command(file: str) -> None:
     metavar="ε",
     help="Budget of priors and metrics, all versions together.",
 )
-@click.option("--reason", metavar="TEXT", help="Who decided, and why; kept in the chain.")
+@click.option("--reason", metavar="TEXT", help="The reason and the decider; kept in the chain.")
 def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | None) -> None:
     """Set the budget of a data set, for all its versions. It can be raised or lowered."""
     require_name("--data-set", data_set)
@@ -125,8 +125,8 @@ def show_command(file: str, as_json: bool) -> None:
     """Show each data set's budget, its spending on private priors and metrics, and all entries.
 
     Totals for a row and for a person add the private labels that randomize --ledger booked. The
-    ledger does not count other randomized labels, or training runs. Exit code 1 if an entry holds
-    what labeldp never writes, or spends more than was left.
+    ledger does not count other randomized labels, or training runs. Exit code 1 if labeldp cannot
+    have written an entry, or if one spends more than was left.
     """
     contents = read_contents(file)
     show(as_json, lambda: _document(contents), lambda: _in_words(contents))
@@ -176,7 +176,7 @@ def verify_command(file: str, head: str | None) -> None:
 @click.option("--parquet", type=PATH, help="The same table as .parquet.")
 @overwrite_option
 def export_command(file: str, csv: Path | None, parquet: Path | None, overwrite: bool) -> None:
-    """Write all entries as one table: who spent what on which data set, when and why.
+    """Write all entries as one table, with the ε, the time and the reason of each.
 
     Noisy priors and digests of data are left out.
     """

@@ -302,7 +302,7 @@ class RandomizeRequest:
 @click.option("--note", metavar="TEXT", help="With --ledger: who draws, and why.")
 @text_options
 @overwrite_option
-@click.option("--quiet", is_flag=True, help="Show only errors, and what a killed run left.")
+@click.option("--quiet", is_flag=True, help="Show only errors, and files that a killed run left.")
 def randomize_command(**options: Any) -> None:
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
@@ -317,7 +317,7 @@ def randomize_command(**options: Any) -> None:
     spends nothing. With --append, OUTPUT is a folder that grows by one part a run.
 
     If the spec says how many labels a person has, rows are counted by person before anything is
-    drawn. With --ledger, what is drawn is booked before the output appears.
+    drawn. With --ledger, every draw is booked before the output appears.
     """
     request = RandomizeRequest(**options)
     request.require_possible()

@@ -87,7 +87,7 @@ _FORMS = {
     help="For --registry: the day when the data product was first published, such as 2026-01-31.",
 )
 @click.option("--spec", type=PATH, help="Also check FILE against this spec, and show the spec.")
-@click.option("--policy", type=PATH, help="Also apply this policy, and show what it says.")
+@click.option("--policy", type=PATH, help="Also apply this policy, and show its verdict.")
 @click.option(
     "--approval",
     type=PATH,
@@ -108,7 +108,7 @@ _FORMS = {
     help="Approve FILE instead: state who is responsible, and sign the statement with this key "
     "(Ed25519, or on P-256).",
 )
-@click.option("--purpose", help="For --approve: what the private labels are for.")
+@click.option("--purpose", help="For --approve: the use of the private labels.")
 @click.option("--owner", help="For --approve: who is responsible for the labels.")
 @click.option("--recipients", help="For --approve: who gets the private labels.")
 @click.option("--retention", help="For --approve: how long they are kept.")
@@ -133,14 +133,14 @@ def report_command(
     budget: Budget,
     **others: Any,
 ) -> None:
-    """Show what the artifact FILE does to labels, or write a page for people who decide.
+    """Show how the artifact FILE changes labels, or write a page for people who decide.
 
     Without -o, the terminal shows the matrix Pr[output | label] and the use of the labels. If FILE
     has a table for each group, it lists all groups, and --group shows one of them.
 
     With -o, FILE can also be a training run. The first screen of the page answers in plain words:
-    whose data, protected from whom, how much, what is not protected, who says so, and whether the
-    policy is met. It is green only if a signature was checked and a policy is met. Printed, the
+    whose data, protected from whom, how much, the limits, who says so, and whether the policy is
+    met. It is green only if a signature was checked and a policy is met. Printed, the
     page has at most two sheets. It lists all groups and shows one in detail: the group with most
     rows, or that of --group.
 

@@ -207,14 +207,14 @@ _MEBIBYTE = 1 << 20
     type=Whole(1, 1 << 30),
     default=16 * _MEBIBYTE,
     show_default=True,
-    help="Of a request.",
+    help="The most bytes of a request.",
 )
 @click.option(
     "--max-rows",
     type=Whole(1, 10_000_000),
     default=1_000_000,
     show_default=True,
-    help="Of a request.",
+    help="The most rows of a request.",
 )
 @click.option("--rate", type=Whole(1, 1_000_000), help="Most requests a second, of all callers.")
 def serve_command(

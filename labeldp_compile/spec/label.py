@@ -308,7 +308,7 @@ class LabelSpec(_Named):
     )
     nulls: Literal["public", "category"] | DefaultLabel | None = Field(
         None,
-        description="what a missing label becomes: {default: LABEL}; category, a category of its "
+        description="the value of a missing label: {default: LABEL}; category, a category of its "
         "own; or public: it stays null, because anyone may know which rows have no label",
     )
 

@@ -162,8 +162,8 @@ class PrivacySpec(Strict):
     )
     unit: Literal["label", "person"] = Field(
         "label",
-        description="what spends epsilon: one label, or a person with up to labels_per_person "
-        "labels; each label and the prior then get their exact part of it",
+        description="the unit that spends epsilon: one label, or a person with up to "
+        "labels_per_person labels; each label and the prior then get their exact part of it",
     )
     person_column: str | None = Field(
         None, min_length=1, description="with unit: person: the public column that names persons"
@@ -364,12 +364,12 @@ class Spec(Strict):
     name: str = Field(pattern=_NAME, max_length=100)
     goal: Goal = Field(
         "training",
-        description="what the private labels are for: training (also means and shares of many): "
+        description="the use of the private labels: training (also means and shares of many): "
         "outputs are right on average; labels: each output is as close as possible to its label",
     )
     label: AnyLabelSpec
     loss: StatedLoss = Field(
-        description=f"what an error costs: {', '.join(_FORMULAS)}, or {COSTS}; sum adds the "
+        description=f"the cost of an error: {', '.join(_FORMULAS)}, or {COSTS}; sum adds the "
         "losses of the columns of a joint label"
     )
     privacy: PrivacySpec

@@ -70,7 +70,7 @@ class TrueLabels(UserLevel):
 
     default: StrictInt | StrictStr | Number | None = Field(
         None,
-        description="what missing and unknown labels count as; default: the first class, the "
+        description="missing and unknown labels count as this; default: the first class, the "
         "middle of label_range, 0 without one, or (in a staged release) nothing",
     )
 

@@ -238,7 +238,7 @@ class OneRelease(_Release):
     )
     goal: Literal["predictions", "coefficients"] = Field(
         "predictions",
-        description="what the noise is shaped for; coefficients releases every direction of the "
+        description="the goal that shapes the noise; coefficients releases every direction of the "
         "features, for labeldp runs --coefficients",
     )
 

@@ -131,7 +131,7 @@ class Config(Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     data: DataConfig
     representation: RepresentationConfig | None = Field(
-        None, description="what models and methods see instead of features; learned without labels"
+        None, description="the input instead of features; learned without labels"
     )
     model: ModelConfig | None = Field(None, description="Python code may pass a model instead")
     loss: LossName

@@ -157,9 +157,9 @@ class PrivateLabels:
     def targets(self, of: str | None = None) -> Floats:
         """Numbers to fit, whose mean under every true label is that label.
 
-        Of numbers [n]: the values of least variance, for the shares of labels that make these
+        Numbers [n] are the values of least variance, for the shares of labels that make these
         private labels likeliest. Labels that have the same outputs are replaced by their mean;
-        ``bias`` says by how much. Of classes [n, k]: the one-hot row of the label on average, of
+        ``bias`` says by how much. Classes give [n, k], the one-hot row of the label on average, of
         least variance under uniform labels. Entries may be negative and beyond 1, and rows sum
         to 1. ``of`` names one column of a label of several columns.
 
@@ -169,7 +169,7 @@ class PrivateLabels:
 
     @property
     def bias(self) -> float:
-        """Of the targets of numbers: √(mean squared bias) over the standard deviation of labels.
+        """√(mean squared bias) of the targets of numbers over the standard deviation of labels.
 
         For the estimated shares of labels. About 0 if the artifact is unbiased.
         """
@@ -190,7 +190,7 @@ class PrivateLabels:
     def unbiased(self, goal: Floats, columns: NDArray[np.int64] | None = None) -> Floats:
         """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
 
-        Of least variance, as ``targets``. With ``columns`` [n], only the number in this column of
+        They have the least variance, as ``targets``. With ``columns`` [n], only the number in this column of
         each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have nearly the
         same outputs.
         """

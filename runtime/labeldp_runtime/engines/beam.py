@@ -48,7 +48,7 @@ class Randomize(beam.PTransform):  # type: ignore[misc]  # Beam declares no type
     makes no error.
 
     Args:
-        column: the label's field. Of an artifact whose label has several: its ``label_columns``, or
+        column: the label's field. For a label of several columns: its ``label_columns``, or
             which field each of them is, where it has another name:
             ``{"value": "spent", "converted": "converted"}``. Each private label takes the place of
             its label; the number of a set of combinations that of them all, as ``private_label``.

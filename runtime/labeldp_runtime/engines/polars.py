@@ -44,8 +44,8 @@ def randomize(
 
     Args:
         frame: ``pl.DataFrame`` or ``pl.LazyFrame``.
-        column: the label column: numbers or text, as the artifact's domain needs. Of an artifact
-            whose label has several: its ``label_columns``, or which column each of them is, where
+        column: the label column: numbers or text, as the artifact's domain needs. For a label
+            of several columns: its ``label_columns``, or which column each of them is, where
             it has another name: ``{"value": "spent", "converted": "converted"}``. Each private
             column takes the place of its label; the number of a set of combinations takes the place
             of them all, as ``private_label``.

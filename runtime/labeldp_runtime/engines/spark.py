@@ -356,8 +356,8 @@ def randomize(
 
     Args:
         df: a DataFrame of PySpark 4.0 or newer.
-        column: the label column: numbers or text, as the artifact's domain needs. Of an artifact
-            whose label has several: the names of its certificate, or which column each of them is,
+        column: the label column: numbers or text, as the artifact's domain needs. For a label
+            of several columns: the names of its certificate, or which column each of them is,
             where it has another name: ``{"value": "spent", "converted": "converted"}``. Each
             private column takes the place of its label; the number of a set of combinations takes
             the place of them all, as ``private_label``.

@@ -190,8 +190,8 @@ class PrivateLabels:
     def unbiased(self, goal: Floats, columns: NDArray[np.int64] | None = None) -> Floats:
         """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
 
-        They have the least variance, as ``targets``. With ``columns`` [n], only the number in this column of
-        each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have nearly the
+        They have the least variance, as ``targets``. With ``columns`` [n], only the number in this
+        column of each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have nearly the
         same outputs.
         """
 

@@ -191,8 +191,8 @@ class PrivateLabels:
         """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
 
         They have the least variance, as ``targets``. With ``columns`` [n], only the number in this
-        column of each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have nearly the
-        same outputs.
+        column of each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have
+        nearly the same outputs.
         """
 
         def of(part: PrivateRows) -> Floats:

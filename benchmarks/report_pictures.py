@@ -1,19 +1,21 @@
-"""Pictures of what `labeldp report` makes, for the README, docs/index.md and docs/commands.md.
+"""Pictures of the pages of `labeldp report`, for docs/index.md and docs/report.md.
 
     python benchmarks/report_pictures.py [FOLDER]       (docs/images)
 
 Screenshots, by headless Chromium: the first screen of the page of specs/doctor-visits.yaml and the
 whole of it, and the whole page of the optimal unbiased randomizer of weeks worked in a year (53
-labels, ε = 2, uniform prior).
-Needs `chromium` and Pillow.
+labels, ε = 2, uniform prior). The picture of a first screen holds its sentences, which a test
+compares with those that the command writes now. Needs `chromium` and Pillow.
 """
 
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -38,6 +40,12 @@ def labeldp(*arguments):
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 
+def first_screen(page):
+    """The sentences above the first section of the page."""
+    header = re.search("<header>(.*?)</header>", page.read_text(encoding="utf-8"), re.S)[1]
+    return " ".join(re.sub("<[^>]*>", " ", header).split())
+
+
 def screenshot(tab, page, picture, *, first=False):
     """The whole page, or what is above its first section, in 256 colours."""
     part, width = page.with_suffix(".png"), FIRST_WIDTH if first else WIDTH
@@ -47,7 +55,9 @@ def screenshot(tab, page, picture, *, first=False):
     tab.screenshot(part, {"x": 0, "y": 0, "width": width, "height": end} if first else None)
     with Image.open(part) as image:
         colours = image.convert("RGB").quantize(256, method=Image.Quantize.FASTOCTREE)
-        colours.save(picture, optimize=True)
+        sentences = PngInfo()
+        sentences.add_itxt("sentences", first_screen(page))
+        colours.save(picture, optimize=True, pnginfo=sentences if first else None)
 
 
 def main(folder):

@@ -101,7 +101,7 @@ def of_artifact(
     worth = "The file proves ε of a value"
     only = [] if person is None else ["how many values a person has"]
     if rational(certificate.exact.epsilon_prior):
-        only.append("what the prior spent")
+        only.append("the ε of the prior")
     if only:
         worth += f"; {' and '.join(only)} {'are' if only[1:] else 'is'} only declared"
     return Decision(

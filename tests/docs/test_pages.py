@@ -8,14 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
+from PIL import Image
 
 from benchmarks import accuracy, belief, drawings
+from benchmarks.report_pictures import first_screen
 from labeldp_compile.check import policy_schema
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.cli import main
 from labeldp_compile.estimates.aggregates import COLUMNS
 from labeldp_compile.tabular.provenance import ListedPart
-from tests.docs.pages import NOT_SHOWN, ROOT, follows, require_shown, run_page, text_of
+from tests.docs.pages import DOCS, NOT_SHOWN, ROOT, follows, require_shown, run_page, text_of
+
+SPEC = ROOT / "specs" / "doctor-visits.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +157,14 @@ def test_the_drawings_are_those_of_their_scripts(tmp_path):
     drawn = {it.name: it.read_text("utf-8") for it in tmp_path.iterdir()}
     names = ("roles.svg", "choice.svg", "accuracy.svg")
     assert drawn == {name: text_of(f"images/{name}") for name in names}
+
+
+def test_the_picture_of_a_report_has_the_sentences_that_the_command_writes(tmp_path):
+    model, page = tmp_path / "doctor-visits.onnx", tmp_path / "page.html"
+    for words in (("compile", SPEC, "-o", tmp_path), ("report", model, "-o", page, "--spec", SPEC)):
+        assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
+    with Image.open(DOCS / "images" / "report.png") as picture:
+        assert picture.text["sentences"] == first_screen(page)
 
 
 def test_the_accuracies_of_the_picture_are_those_of_the_page():

@@ -46,7 +46,7 @@ def picture_settings() -> Iterator[None]:
                 "axes.unicode_minus": True,
                 "image.composite_image": False,
                 "svg.fonttype": "none",
-                "font.size": 9.5,
+                "font.size": 11.5,
             }
         )
         yield

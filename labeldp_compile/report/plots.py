@@ -126,8 +126,8 @@ def _means(numbers: Floats, starts: list[int]) -> Floats:
     return np.add.reduceat(numbers, starts[:-1]) / np.diff(starts)
 
 
-WIDTH = 5.2  # inches, of a figure in a page: its text is 9 px high on a phone
-SMALL = 8.7  # points, of legends: 8 px high on a phone
+WIDTH = 5.2  # inches, of a figure in a page: its text is 11 px high on a phone
+SMALL = 10.5  # points, of legends: 10 px high on a phone
 _MAX_NAMES = 24
 _NAME_COLUMNS = 16
 _LEVEL_COLUMNS = 72  # longer rows of names are rotated
@@ -158,9 +158,8 @@ def moments_figure(decoded: Table, facts: Sequence[LabelFacts], *, with_bias: bo
     axes[0].plot(labels, labels, label="output = label", **dashed)
     axes[0].plot(labels, means, color=accent, linewidth=2, label="mean output", **_marks(facts))
     _name_number_axes(axes[0], decoded, "output", 8)
-    axes[0].legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
-    bottom, top = axes[0].get_ylim()
-    axes[0].set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
+    place = {"loc": "outside upper center", "ncols": 3, "columnspacing": 1}
+    figure.legend(frameon=False, labelcolor=INK, fontsize=SMALL, **place)
     if with_bias:
         biases = [row.bias or 0.0 for row in facts]
         axes[1].axhline(0, **dashed)
@@ -181,9 +180,10 @@ def posterior_figure(decoded: Table, posteriors: Posteriors, shown: int) -> Figu
     after = {"color": LIGHT["accent"], "alpha": 0.55, "linewidth": 0}
     axes.stairs(belief, edges, fill=True, label="after the output was seen", **after)
     axes.stairs(posteriors.prior, edges, color=INK, linewidth=1.4, label="before: the prior")
-    axes.set_ylim(0, 1.22 * max(float(belief.max()), float(posteriors.prior.max())))
+    axes.set_ylim(0, 1.02 * max(float(belief.max()), float(posteriors.prior.max())))
     _name_share_axes(axes, decoded, posteriors.starts, "probability")
-    axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
+    place = {"loc": "outside upper center", "ncols": 2, "columnspacing": 1}
+    figure.legend(frameon=False, labelcolor=INK, fontsize=SMALL, **place)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The page of a sweep: a picture of loss and margin of error against ε, and tables."""
+"""The page of a sweep: pictures of loss and margin against ε and against rows, and tables."""
 
 import math
 from collections.abc import Callable
@@ -11,13 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from labeldp_compile.page.document import page, plain
-from labeldp_compile.page.pictures import (
-    INK,
-    inline_svg,
-    picture_settings,
-    scale,
-    tidy,
-)
+from labeldp_compile.page.pictures import INK, inline_svg, picture_settings, scale, tidy
 from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.sweeps.points import Point
 from labeldp_compile.sweeps.sweep import FRONTIER_HEADER, Sweep, frontier_table
@@ -30,7 +24,7 @@ _COLOURS = (
 _MARKERS = "osD^vPX*<>hd"
 _DASHES = ("-", "--", "-.", ":")
 _NAME_COLUMNS = 60
-_LEGEND_COLUMNS = 4
+_LEGEND_COLUMNS = 2
 
 
 def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> None:
@@ -66,31 +60,23 @@ def _style(index: int) -> dict[str, Any]:
 
 
 def sweep_figure(sweep: Sweep) -> Figure:
-    """The goal's figure against ε, and the other one beside it; one legend for both."""
-    figure = Figure(figsize=(10.8, 5.6), layout="constrained")
+    """The goal's figure against ε, and the other one below it; one legend for both."""
+    figure = Figure(figsize=(5.2, 8.6), layout="constrained")
     figure.suptitle(
         f"{clipped(sweep.spec.name, _NAME_COLUMNS)} (goal: {sweep.spec.goal}; "
         "hollow: degenerate for it)",
         color=INK,
     )
-    panels: list[tuple[str, str, Callable[[Point], float | None]]] = [
-        (
-            f"Noise in an estimated {sweep.estimated}",
-            f"{sweep.error_column} rows, at most (95%)",
-            lambda point: point.margin_under_prior,  # None draws no point
-        ),
-        # As in Figure 4(a) of the unbiased paper.
-        (
-            "Noisy label loss",
-            f"noisy label loss: {LOSSES[sweep.spec.loss].mean}",
-            lambda point: point.loss,
-        ),
+    loss = f"noisy label loss: {LOSSES[sweep.spec.loss].mean}"
+    panels: list[tuple[str, Callable[[Point], float | None]]] = [
+        # None draws no point.
+        (f"{sweep.error_column} rows, at most (95%)", lambda point: point.margin_under_prior),
+        (loss, lambda point: point.loss),  # as in Figure 4(a) of the unbiased paper
     ]
     if sweep.spec.goal == "labels":
         panels.reverse()
-    for axes, (title, unit, of_point) in zip(figure.subplots(1, 2), panels, strict=True):
+    for axes, (title, of_point) in zip(figure.subplots(2, 1), panels, strict=True):
         _draw(axes, sweep, of_point)
-        axes.set_ylabel(unit)
         axes.set_title(title, loc="left", color=INK)
         tidy(axes, alpha=0.6)
     names = enumerate(sweep.mechanisms())
@@ -104,20 +90,41 @@ def sweep_figure(sweep: Sweep) -> Figure:
     return figure
 
 
+def rows_figure(sweep: Sweep) -> Figure | None:
+    """The margin of error of the best mechanism against the number of rows, a line for each ε.
+
+    None if no mechanism is best, or none allows an estimate.
+    """
+    best = [point for e in sweep.epsilons() if (point := sweep.best(e)) and point.margins]
+    if not best:
+        return None
+    figure = Figure(figsize=(5.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for index, point in enumerate(best):
+        rows, margins = zip(*point.margins, strict=True)
+        axes.plot(rows, margins, **_style(index), label=f"ε = {point.epsilon:g}")
+    scale(axes, "x", [rows for point in best for rows, _ in point.margins])
+    scale(axes, "y", [margin for point in best for _, margin in point.margins])
+    axes.set(xlabel="rows", ylabel=f"± of a {sweep.estimated}, at most (95%)")
+    tidy(axes, alpha=0.6)
+    figure.legend(loc="outside lower center", ncols=_LEGEND_COLUMNS, frameon=False, labelcolor=INK)
+    return figure
+
+
 def sweep_page(sweep: Sweep) -> str:
     """The page: the picture, the tables, and the points that could not be compiled."""
-    label = (
-        f"{sweep.error_column} rows and noisy label loss against ε for {sweep.spec.name}; "
-        "the numbers are in the table"
-    )
+    label = f"{sweep.error_column} rows and noisy label loss of {sweep.spec.name} against ε"
     with picture_settings():
         svg = inline_svg(sweep_figure(sweep), "sweep", label)
+        margins = rows_figure(sweep)
+        rows = margins and inline_svg(margins, "rows", "margin of error against number of rows")
     return page(
         "sweep.html",
         f"{sweep.spec.name}: mechanisms compared",
         Path(__file__).parent,
         sweep=sweep,
         svg=svg,
+        rows=rows,
         frontier_header=FRONTIER_HEADER,
         frontiers=map(frontier_table, sweep.frontier),
     )

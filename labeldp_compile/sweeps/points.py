@@ -23,6 +23,7 @@ from labeldp_compile.spec.model import Goal
 
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared
+_ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Point:
         margin_all_labels, margin_under_prior: the largest 95% margin of error of a mean, or of the
             least certain share, over 1,000 rows: for all labels in the range, and for labels that
             are distributed like the prior.
+        margins: (rows, margin of error for all labels in the range); empty if there is no estimate.
         unbiased: whether the largest bias is only rounding.
         shortcomings: why private labels are not useful, the worst first.
         outputs: number of outputs.
@@ -137,6 +139,7 @@ class Point:
     noise_variance: float | None
     margin_all_labels: float | None
     margin_under_prior: float | None
+    margins: tuple[tuple[int, float], ...]
     unbiased: bool
     shortcomings: tuple[Shortcoming, ...]
     outputs: int
@@ -230,6 +233,7 @@ def measure(
         noise_variance=table.usefulness.variance,
         margin_all_labels=table.usefulness.margin(ROWS),
         margin_under_prior=table.usefulness.margin_under_prior(ROWS),
+        margins=tuple((n, m) for n in _ROWS if (m := table.usefulness.margin(n)) is not None),
         unbiased=is_unbiased(domain, bias),
         shortcomings=tuple(table.shortcomings),
         outputs=artifact.certificate.outputs,

@@ -403,7 +403,7 @@ _RUNS_FORMS = {"a comparison": ("html", "overwrite"), "--coefficients": ("target
 @click.option(
     "--target",
     type=click.Choice(["rows", "population"]),
-    help="With --coefficients: what the intervals are about, these rows (the default) or the "
+    help="With --coefficients: the intervals are about these rows (the default) or the "
     "population they were drawn from.",
 )
 @overwrite_option

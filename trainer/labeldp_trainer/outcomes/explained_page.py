@@ -27,8 +27,8 @@ from labeldp_trainer.outcomes.explained import BAND, Bins, Explained
 
 # The pictures of what a model of interactions learned.
 
-WIDTH = 5.2  # inches, of a figure in a page: its text is 9 px high on a phone
-SMALL = 8.7  # points
+WIDTH = 5.2  # inches, of a figure in a page: its text is 11 px high on a phone
+SMALL = 9.5  # points
 MOST_BARS, MOST_CATEGORIES = 20, 24
 _NAME_COLUMNS = 24
 _FEW = 2  # edges: bins are drawn as points, as categories are

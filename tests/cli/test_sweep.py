@@ -151,6 +151,10 @@ def test_the_page(tmp_path):
     document = swept(spec_in(tmp_path), *FEW)
     for point in document["points"]:
         assert f"<td>{point['loss']:.6g}</td>" in text
+        margins = dict(point["margins"])  # by rows: the picture below the tables
+        assert margins.get(1_000) == point["margin_all_labels"]
+        assert [*margins.values()] == sorted(margins.values(), reverse=True)
+    assert 'aria-label="margin of error against number of rows"' in text
     before = page.read_bytes()
     refused = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", page)
     assert refused.exit_code == 2 and "--overwrite" in refused.stderr

@@ -1,8 +1,13 @@
 """``labeldp compile``: spend, solve, certify, write."""
 
 import math
+import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.analysis import LOSSES
@@ -21,7 +26,7 @@ from labeldp_verify.printable import Marked, at_least, at_most
 from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 
 from labeldp_compile.build import PLAN_SUFFIX
-from labeldp_compile.build.assembly import Compiled
+from labeldp_compile.build.assembly import Compiled, require_writable
 from labeldp_compile.build.pipeline import compile_to
 from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
 from labeldp_compile.cli.command import (
@@ -30,8 +35,10 @@ from labeldp_compile.cli.command import (
     complain,
     fact,
     observing,
+    require_met,
     say,
     tell,
+    using_project,
 )
 from labeldp_compile.cli.options import (
     PATH,
@@ -42,11 +49,18 @@ from labeldp_compile.cli.options import (
     signing_key,
     test_seed_option,
     verbose_option,
-    written_option,
 )
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger_url import is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
+from labeldp_compile.project import PROJECT_FILE
+from labeldp_compile.spec.agreement import StaleError, require_current, specs_in
+from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.weak_promise import weak_promise
+
+if TYPE_CHECKING:
+    from labeldp_compile.ledger.entries import Entry
 
 _FORMS = {"compiling": ("overwrite", "key", "verbose", "test_seed")}  # --check has none of its own
 WIDE_GAP = 1e-4
@@ -64,9 +78,16 @@ _SPENT = {
     "labeldp compile specs/doctor-visits.yaml -o build/",
     "labeldp compile visits.plan -o build/",
     "labeldp compile --check specs/doctor-visits.yaml -o build/",
+    "labeldp compile specs/",
 )
 @click.argument("spec", type=PATH)
-@written_option
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    type=PATH,
+    help="Directory for NAME.onnx and NAME.certificate.json (default: the folder of the spec).",
+)
 @overwrite_option
 @sign_option
 @verbose_option
@@ -79,7 +100,7 @@ _SPENT = {
 @test_seed_option
 def compile_command(
     spec: Path,
-    directory: Path,
+    directory: Path | None,
     overwrite: bool,
     key: Path | None,
     verbose: bool,
@@ -93,42 +114,115 @@ def compile_command(
     approved. If the spec, a table's columns or its number of rows changed, nothing is spent, and
     the exit code is 1.
 
+    SPEC can also be a folder: then every spec in it is compiled. All are checked before anything is
+    spent or written. Without --overwrite, an artifact that is current with its spec stays.
+
     Each run spends the ε of a private prior on the data, unless the spec names a ledger that
-    recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
-    the artifact on stdout, and a summary on stderr.
+    recalls the prior. If the ledger's budget is exceeded, the exit code is 1. A labeldp.yaml beside
+    SPEC can name the ledger, and a policy that must be met. Prints the path of the artifact on
+    stdout, and a summary on stderr.
     """
     require_form("--check" if check else "compiling", _FORMS)
+    specs = [path for path, _ in specs_in(spec).values()] if spec.is_dir() else [spec]
     if check:
         if spec.suffix == PLAN_SUFFIX:
             raise click.UsageError("--check is for a spec, not for a saved plan")
-        from labeldp_compile.spec.agreement import require_current  # noqa: PLC0415
-
-        say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
+        for path in specs:
+            current = require_current(path, directory or path.parent)
+            say(f"{current}: is current with {path}; nothing was spent")
         return
     private_key = signing_key(key)
     approved = None
-    if spec.suffix == PLAN_SUFFIX:
+    if specs == [spec] and spec.suffix == PLAN_SUFFIX:
         from labeldp_compile.build.plan import read_plan  # noqa: PLC0415
 
         approved = read_plan(spec)
         approved.require_same()
-        spec = approved.spec
-    with observing(
-        "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
-    ) as observer:
-        artifact, path = compile_to(
-            spec,
-            directory,
-            overwrite=overwrite,
-            key=private_key,
-            test_seed=test_seed,
-            observer=observer,
-            approved=approved,
+        specs = [approved.spec]
+    place = directory or specs[0].parent
+    project = using_project(specs[0].parent, quiet=quiet)
+    policy = None if project is None else project.policy
+    stay: dict[Path, Path] = {}
+    if spec.is_dir() and not overwrite and key is None:
+        for path in specs:
+            with suppress(StaleError):
+                stay[path] = require_current(path, place)
+    if spec.is_dir() or policy is not None:
+        changed = [path for path in specs if path not in stay]
+        _require_all(changed, place, policy, overwrite=overwrite)
+
+    def compiled(path: Path) -> tuple[Path, list[str]]:
+        """The artifact of a spec, and lines about it."""
+        if path in stay:
+            return stay[path], [f"{stay[path]}: is current with {path} and stays"]
+        with observing(
+            "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
+        ) as observer:
+            artifact, written = compile_to(
+                path,
+                place,
+                overwrite=overwrite,
+                key=private_key,
+                test_seed=test_seed,
+                observer=observer,
+                approved=approved,
+            )
+        last = Marked(f"compiled: check it with labeldp verify {written}", "ok")
+        return written, [*_lines(artifact, verbose=verbose), last]
+
+    for number, path in enumerate(specs):
+        try:
+            written, lines = compiled(path)
+        except InputError as error:
+            if len(specs) > 1:
+                error.add_note(f"labeldp: compiled {number} of {len(specs)} specs, which stay")
+            raise
+        tell(*(() if quiet else lines))
+        say(str(written))
+    books = project is not None and project.ledger is not None
+    if books and not quiet and not os.path.lexists(place / PROJECT_FILE):
+        tell(
+            f"{place}: has no {PROJECT_FILE}. labeldp randomize books nothing there without "
+            "--ledger and --data-set"
         )
-    if not quiet:
-        tell(*_lines(artifact, verbose=verbose))
-        tell(Marked(f"compiled: check it with labeldp verify {path}", "ok"))
-    say(str(path))
+
+
+def _require_all(
+    specs: Sequence[Path], directory: Path, policy: Path | None, *, overwrite: bool
+) -> None:
+    """Raise InputError for all that compile refuses before it spends, in any of the specs.
+
+    What they spend together must fit the budgets of their ledgers, and the policy.
+    """
+    from labeldp_compile.build.plan import plan_spec  # noqa: PLC0415
+    from labeldp_compile.check import judge_plan, load_policy  # noqa: PLC0415
+    from labeldp_compile.ledger.book import read_entries, require_budget  # noqa: PLC0415
+    from labeldp_compile.ledger.entries import next_entry  # noqa: PLC0415
+
+    rules = None if policy is None else load_policy(policy)
+    ledgers: dict[str, list[Entry]] = {}
+    for path in specs:
+        plan = plan_spec(path)
+        require_writable(directory, plan.spec.name, overwrite=overwrite)
+        entries, prior, asked = [], plan.spec.prior, plan.budget.question
+        where = plan.spec.privacy.ledger
+        if where is not None and plan.ledger is not None:
+            place = where if is_url(where) else str(path.parent / where)
+            if place not in ledgers:
+                ledgers[place] = read_entries(place, by_spec=True)
+            entries = ledgers[place]
+        if rules is not None:
+            require_met(judge_plan(plan, path, rules, entries), rules)
+        if entries and asked is not None and not plan.recalls and isinstance(prior, PrivatePrior):
+            facts = {
+                "data_set": prior.data_set,
+                "data_version": prior.data_version,
+                "epsilon": str(asked.epsilon),
+                "question_sha256": asked.digest(),
+                "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            }
+            require_budget(place, entries, str(prior.data_set), asked.epsilon)
+            entries.append(next_entry(entries, "spend", facts))
 
 
 def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:

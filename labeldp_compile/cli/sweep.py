@@ -9,7 +9,14 @@ import click
 from labeldp_verify.printable import Marked, at_most
 from labeldp_verify.usefulness.figures import belief_in_words
 
-from labeldp_compile.cli.command import command, complain, observing, show, text_table
+from labeldp_compile.cli.command import (
+    command,
+    complain,
+    observing,
+    show,
+    text_table,
+    using_project,
+)
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -124,6 +131,7 @@ def sweep_command(
     the range. Exit code 1: no ε up to 20 meets the targets.
     """
     require_form(_TARGETS if targets else _POINTS, _FORMS)
+    using_project(spec.parent, quiet=quiet)
     if targets:
         asked = _targets(targets)
         with observing("counting labels", quiet=quiet) as observer:

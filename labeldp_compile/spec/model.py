@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from labeldp_compile.ledger_url import why_refused
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.solve.loss_families import FAMILY_RECORDS
@@ -337,6 +338,46 @@ class UniformPrior(Strict):
 
 Goal = Literal["training", "labels"]
 """The use of private labels: a model that learns from many, or a person who reads each."""
+
+
+class ProjectKeys(Strict):
+    """The keys of ``labeldp.yaml``: rules for all specs and artifacts in its folder."""
+
+    version: Literal[1] = Field(description="version of the format of this file")
+    ledger: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="budget ledger (labeldp ledger init): a file, relative to this one, or "
+        "postgresql://… without a password; compile and randomize book in it",
+    )
+    data_set: str | None = Field(
+        None, pattern=_NAME, max_length=100, description="name of the table in the ledger"
+    )
+    data_version: str | None = Field(
+        None,
+        pattern=_NAME,
+        max_length=100,
+        description="version of the table; other data need another version",
+    )
+    policy: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="policy (labeldp schema --policy), relative to this file; plan, compile and "
+        "randomize refuse everything that does not meet it",
+    )
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        place = self.ledger, self.data_set, self.data_version
+        if any(place) and not all(place):
+            raise ValueError("ledger, data_set and data_version belong together: give all three")
+        if not any((*place, self.policy)):
+            raise ValueError("the file states nothing: give ledger or policy")
+        if self.ledger is not None and (reason := why_refused(self.ledger)) is not None:
+            raise ValueError(f"ledger: {reason}")
+        return self
 
 
 class Auto(Strict):

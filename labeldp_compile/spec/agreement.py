@@ -16,6 +16,7 @@ from labeldp_verify.limits import Limits
 from labeldp_verify.strict import parse_json, read_decimal
 
 from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.project import PROJECT_FILE
 from labeldp_compile.rounding.windows import MAX_OUTPUTS, even_outputs
 from labeldp_compile.tabular.formats import is_among
 from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
@@ -342,13 +343,14 @@ def stated_in(spec: bytes) -> dict[str, Any]:
 
 def specs_in(folder: Path) -> dict[str, tuple[Path, bytes]]:
     """The path and the bytes of each spec in a folder, by its name; other YAML files are left out.
-
     Raises InputError for a file that cannot be read, for two specs of one name, and without a spec.
     """
     specs: dict[str, tuple[Path, bytes]] = {}
     with readable(folder):
         paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".yaml", ".yml")]
     for path in paths:
+        if path.name == PROJECT_FILE:
+            continue
         if not path.is_file():
             raise InputError(f"{path}: is no ordinary file")
         data = read_at_most(path, MAX_BYTES + 1)

@@ -23,6 +23,7 @@ from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, say, tell
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.project import PROJECT_FILE
 from labeldp_compile.solve.losses import OF_ONE_COLUMN
 from labeldp_compile.tabular.formats import TextForm
 
@@ -246,6 +247,8 @@ def init_command(
         require_folder(path)
         if len({str(one).casefold() for one in paths}) < len(paths):
             raise InputError("--columns: two of the columns would have specs of the same name")
+    if any(one.name.casefold() == PROJECT_FILE for one in paths):
+        raise InputError(f"{PROJECT_FILE} is the name of the project file: give another with -o")
     asks = not yes and sys.stdin.isatty()
     with nullcontext(folder) if column is not None else folder_when_whole(path) as place:
         request = _Request(table, labels, folder, place, rows, grouped, form, asks)

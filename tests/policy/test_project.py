@@ -161,7 +161,8 @@ def test_both_policies_must_be_met(place):
 
 def test_what_does_not_meet_the_policy_is_not_compiled_and_not_randomized(place):
     write(place / "s/labeldp.yaml", {"version": 1, "policy": "../strict.yaml"})
-    for words in (("compile", "s"), ("compile", "s/visits.yaml", "-o", "b", "--quiet")):
+    sweep = ("sweep", "s/visits.yaml", "--epsilon", "1", "--spend-prior")
+    for words in (("compile", "s"), ("compile", "s/visits.yaml", "-o", "b", "--quiet"), sweep):
         assert "NOT ALLOWED by s/../strict.yaml: max_epsilon_label" in refused(
             place, *words, code=1
         )

@@ -116,12 +116,11 @@ def is_url(text: str) -> bool:
 def why_refused(ledger: str) -> str | None:
     """Why a file that others can read may not name this ledger; None if it may."""
     try:
-        has_password = is_url(ledger) and Url.parse(ledger).has_password
+        if not is_url(ledger) or not Url.parse(ledger).has_password:
+            return None
     except InputError as error:
         return str(error)
-    if has_password:
-        return "others can read this file: put the password into ~/.pgpass or PGPASSWORD"
-    return None
+    return "others can read this file: put the password into ~/.pgpass or PGPASSWORD"
 
 
 def hidden(line: str) -> str:

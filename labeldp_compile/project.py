@@ -42,12 +42,11 @@ class Project:
 
     def in_words(self) -> str:
         """The line that a command prints first."""
-        keys, parts = self.keys, []
+        keys, parts = self.keys, [] if self.policy is None else [f"policy {self.policy}"]
         if self.ledger is not None:
             shown = Url.parse(self.ledger).name if is_url(self.ledger) else self.ledger
-            parts.append(f"ledger {shown} (data set {keys.data_set}, version {keys.data_version})")
-        if self.policy is not None:
-            parts.append(f"policy {self.policy}")
+            place = f"ledger {shown} (data set {keys.data_set}, version {keys.data_version})"
+            parts.insert(0, place)
         return f"using {self.path}: {', '.join(parts)}"
 
     def misfit(self, key: str, stated: str | None, folder: Path) -> str | None:
@@ -55,25 +54,17 @@ class Project:
 
         ``folder`` is where a stated path starts.
         """
-        own = getattr(self.keys, key)
+        own, its_folder = getattr(self.keys, key), self.path.parent
         if own is None or stated is None:
             return None
         same = stated == own
-        if key == "ledger":
-            same = _is_same(stated, folder, own, self.path.parent)
+        if key == "ledger" and not is_url(stated) and not is_url(own):
+            same = folder / stated == its_folder / own
+            with suppress(OSError, ValueError):  # a link may lead elsewhere
+                same = (folder / stated).samefile(its_folder / own)
         if same:
             return None
         return f"differs from {self.path}, which says {key}: {own}. Remove one of the two"
-
-
-def _is_same(one: str, its_folder: Path, other: str, other_folder: Path) -> bool:
-    """Whether two texts name one ledger; a URL must be the same text."""
-    if is_url(one) or is_url(other):
-        return one == other
-    paths = its_folder / one, other_folder / other
-    with suppress(OSError, ValueError):  # one does not exist
-        return paths[0].samefile(paths[1])
-    return paths[0].absolute() == paths[1].absolute()
 
 
 def find_project(folder: Path) -> Project | None:

@@ -30,7 +30,7 @@ from labeldp_compile.build.pipeline import require_compilable, require_telling
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.prior.plan import PriorPlan
-from labeldp_compile.project import find_project
+from labeldp_compile.project import PROJECT_FILE, find_project
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.label import QuantileGrid
 from labeldp_compile.spec.model import PublicPrior
@@ -307,8 +307,12 @@ def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
     The project file beside the spec is one of these.
     """
     if (project := find_project(folder)) is not None:
-        digest = file_digest(project.path)
-        yield {"file": project.path.name, "columns": [], "rows": None, "sha256": digest}
+        yield {
+            "file": PROJECT_FILE,
+            "columns": [],
+            "rows": None,
+            "sha256": file_digest(project.path),
+        }
     data = getattr(spec.prior, "data", None)
     if data is not None:
         form = spec.prior.form  # type: ignore[union-attr]  # what has data has a form

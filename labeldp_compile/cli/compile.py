@@ -3,7 +3,6 @@
 import math
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,19 +49,18 @@ from labeldp_compile.cli.options import (
     test_seed_option,
     verbose_option,
 )
-from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.project import PROJECT_FILE
 from labeldp_compile.spec.agreement import StaleError, require_current, specs_in
-from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.weak_promise import weak_promise
 
 if TYPE_CHECKING:
     from labeldp_compile.ledger.entries import Entry
 
 _FORMS = {"compiling": ("overwrite", "key", "verbose", "test_seed")}  # --check has none of its own
+_WRITTEN = "Directory for NAME.onnx and NAME.certificate.json (default: the folder of the spec)."
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
 _SHARED_COLUMNS = 120
@@ -81,13 +79,7 @@ _SPENT = {
     "labeldp compile specs/",
 )
 @click.argument("spec", type=PATH)
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    type=PATH,
-    help="Directory for NAME.onnx and NAME.certificate.json (default: the folder of the spec).",
-)
+@click.option("-o", "--output", "directory", type=PATH, help=_WRITTEN)
 @overwrite_option
 @sign_option
 @verbose_option
@@ -142,19 +134,17 @@ def compile_command(
     place = directory or specs[0].parent
     project = using_project(specs[0].parent, quiet=quiet)
     policy = None if project is None else project.policy
-    stay: dict[Path, Path] = {}
+    changed = list(specs)
     if spec.is_dir() and not overwrite and key is None:
         for path in specs:
             with suppress(StaleError):
-                stay[path] = require_current(path, place)
+                current = require_current(path, place)
+                tell(*(() if quiet else [f"{current}: is current with {path} and stays"]))
+                say(str(current))
+                changed.remove(path)
     if spec.is_dir() or policy is not None:
-        changed = [path for path in specs if path not in stay]
         _require_all(changed, place, policy, overwrite=overwrite)
-
-    def compiled(path: Path) -> tuple[Path, list[str]]:
-        """The artifact of a spec, and lines about it."""
-        if path in stay:
-            return stay[path], [f"{stay[path]}: is current with {path} and stays"]
+    for path in changed:
         with observing(
             "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
         ) as observer:
@@ -167,29 +157,15 @@ def compile_command(
                 observer=observer,
                 approved=approved,
             )
-        last = Marked(f"compiled: check it with labeldp verify {written}", "ok")
-        return written, [*_lines(artifact, verbose=verbose), last]
-
-    for number, path in enumerate(specs):
-        try:
-            written, lines = compiled(path)
-        except InputError as error:
-            if len(specs) > 1:
-                error.add_note(f"labeldp: compiled {number} of {len(specs)} specs, which stay")
-            raise
-        tell(*(() if quiet else lines))
+        if not quiet:
+            tell(*_lines(artifact, verbose=verbose))
+            tell(Marked(f"compiled: check it with labeldp verify {written}", "ok"))
         say(str(written))
-    books = project is not None and project.ledger is not None
-    if books and not quiet and not os.path.lexists(place / PROJECT_FILE):
-        tell(
-            f"{place}: has no {PROJECT_FILE}. labeldp randomize books nothing there without "
-            "--ledger and --data-set"
-        )
+    if project and project.ledger and not quiet and not os.path.lexists(place / PROJECT_FILE):
+        tell(f"{place}: without a {PROJECT_FILE} there, labeldp randomize needs --ledger to book")
 
 
-def _require_all(
-    specs: Sequence[Path], directory: Path, policy: Path | None, *, overwrite: bool
-) -> None:
+def _require_all(specs: list[Path], into: Path, policy: Path | None, *, overwrite: bool) -> None:
     """Raise InputError for all that compile refuses before it spends, in any of the specs.
 
     What they spend together must fit the budgets of their ledgers, and the policy.
@@ -203,25 +179,20 @@ def _require_all(
     ledgers: dict[str, list[Entry]] = {}
     for path in specs:
         plan = plan_spec(path)
-        require_writable(directory, plan.spec.name, overwrite=overwrite)
-        entries, prior, asked = [], plan.spec.prior, plan.budget.question
-        where = plan.spec.privacy.ledger
+        require_writable(into, plan.spec.name, overwrite=overwrite)
+        where, prior, asked = plan.spec.privacy.ledger, plan.spec.prior, plan.budget.question
+        entries: list[Entry] = []
         if where is not None and plan.ledger is not None:
             place = where if is_url(where) else str(path.parent / where)
-            if place not in ledgers:
-                ledgers[place] = read_entries(place, by_spec=True)
-            entries = ledgers[place]
+            entries = ledgers.get(place) or read_entries(place, by_spec=True)
+            ledgers[place] = entries
         if rules is not None:
             require_met(judge_plan(plan, path, rules, entries), rules)
-        if entries and asked is not None and not plan.recalls and isinstance(prior, PrivatePrior):
-            facts = {
-                "data_set": prior.data_set,
-                "data_version": prior.data_version,
-                "epsilon": str(asked.epsilon),
-                "question_sha256": asked.digest(),
-                "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            }
-            require_budget(place, entries, str(prior.data_set), asked.epsilon)
+        if entries and asked is not None and not plan.recalls:
+            name, time = str(getattr(prior, "data_set", None)), datetime.now(UTC)
+            require_budget(place, entries, name, asked.epsilon)
+            facts = {"data_set": name, "data_version": "", "epsilon": str(asked.epsilon)}
+            facts["time"] = f"{time:%Y-%m-%dT%H:%M:%SZ}"
             entries.append(next_entry(entries, "spend", facts))
 
 

@@ -120,18 +120,6 @@ ANSWERS = ("means", "shares")
 MOST_INTEGERS = 1_000  # with more, the optimal randomizer takes long and a file grows large
 POINTS = "101"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
-_WORDED = {"kind": KINDS, "answers": ANSWERS}
-
-
-class _Choice(click.Choice[str]):
-    """One of some words, also as COLUMN=WORD."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, whose word is checked."""
-        column, equals, word = value.rpartition("=")
-        return f"{column}{equals}{super().convert(word, param, ctx)}"
-
-
 _by_column = partial(click.option, multiple=True)
 
 
@@ -147,8 +135,8 @@ _by_column = partial(click.option, multiple=True)
     "--columns",
     metavar="A,B,…",
     help="Several label columns: write a folder with a spec for each. For one of them, write "
-    "COLUMN=VALUE with --kind, --range, --points, --values, --default, --answers, --loss or "
-    "--epsilon, and repeat the option.",
+    "COLUMN=VALUE with --kind, --range, --points, --values, --default, --loss or --epsilon, and "
+    "repeat the option.",
 )
 @click.option(
     "-o",
@@ -157,14 +145,14 @@ _by_column = partial(click.option, multiple=True)
     help="The spec to write; its name, too (default: COLUMN.yaml here). With --columns, the folder "
     "to make (default: TABLE-specs here).",
 )
-@_by_column("--kind", type=_Choice(KINDS), help="The kind of the labels (CSV).")
+@_by_column("--kind", metavar=f"[{'|'.join(KINDS)}]", help="The kind of the labels (CSV).")
 @_by_column("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
 @_by_column("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
 @_by_column("--values", metavar="A,B,…", help="Categories: the complete list.")
 @_by_column("--default", metavar="A", help="Categories: the one for all other values.")
-@_by_column(
+@click.option(
     "--answers",
-    type=_Choice(ANSWERS),
+    type=click.Choice(ANSWERS),
     help="Integers: what the private labels are asked for, means (the default), or shares, "
     "histograms and quantiles.",
 )
@@ -226,11 +214,7 @@ def init_command(
     stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
-    from labeldp_compile.whole_file import (  # noqa: PLC0415
-        folder_when_whole,
-        require_folder,
-        require_output,
-    )
+    from labeldp_compile import whole_file  # noqa: PLC0415
 
     if (column is None) == (columns is None):
         raise click.UsageError("give --column, or --columns for a folder of specs")
@@ -240,34 +224,25 @@ def init_command(
     if column is not None:
         path = output or Path(f"{_name(column)}.yaml")
         folder, paths = path.parent, [path]
-        require_output(path, way_out="give another name with -o")
+        whole_file.require_output(path, way_out="give another name with -o")
     else:
         path = folder = output or Path(f"{_name(table.name.partition('.')[0])}-specs")
         paths = [folder / f"{_name(one)}.yaml" for one in labels]
-        require_folder(path)
+        whole_file.require_folder(path)
         if len({str(one).casefold() for one in paths}) < len(paths):
             raise InputError("--columns: two of the columns would have specs of the same name")
     if any(one.name.casefold() == PROJECT_FILE for one in paths):
         raise InputError(f"{PROJECT_FILE} is the name of the project file: give another with -o")
-    asks = not yes and sys.stdin.isatty()
-    with nullcontext(folder) if column is not None else folder_when_whole(path) as place:
-        request = _Request(table, labels, folder, place, rows, grouped, form, asks)
-        person = _person(table, labels, person_column, labels_per_person, form)
-        specs = []
-        for label, spec, answers in zip(labels, paths, own, strict=True):
-            try:
-                specs.append(request.write(label, spec, answers, person))
-            except InputError as error:
-                if several:
-                    error.add_note(f"labeldp: this is about the column {label}; nothing is written")
-                raise
+    person = _person(table, labels, person_column, labels_per_person, form)
+    made = whole_file.folder_when_whole(path) if column is None else nullcontext(folder)
+    with made as place:
+        asks = not yes and sys.stdin.isatty()
+        request = _Request(table, labels, folder, place, rows, grouped, form, asks, person)
+        specs = [request.write(*parts) for parts in zip(labels, paths, own, strict=True)]
     if column is None:
-        unit = "row" if person is None else "person"
         total = sum(spec.privacy.epsilon for spec in specs)
-        tell(
-            f"ε = {total} is the sum of these specs, for a {unit} whose labels are all randomized",
-            f"{path}: read the specs, change them, then: labeldp compile {path}",
-        )
+        tell(f"these specs spend ε = {total} in total if all of their labels are randomized")
+        tell(f"{path}: read the specs, change them, then: labeldp compile {path}")
     say(str(path))
 
 
@@ -285,7 +260,7 @@ def _of_column(option: str, given: Any, label: str, several: Sequence[str]) -> s
         column, equals, value = text.partition("=")
         if equals and column in several:
             own += [value] * (column == label)
-        elif equals and (option in _WORDED or (several and option != "loss")):
+        elif equals and several and option != "loss":
             raise click.UsageError(f"--{option}: {column!r} is not in --columns")
         else:
             shared.append(text)
@@ -312,14 +287,9 @@ class _Request:
     grouped: tuple[str, ...]
     form: TextForm
     asks: bool
+    person: dict[str, Any] | None
 
-    def write(
-        self,
-        column: str,
-        path: Path,
-        given: dict[str, str | None],
-        person: dict[str, Any] | None,
-    ) -> Spec:
+    def write(self, column: str, path: Path, given: dict[str, str | None]) -> Spec:
         """Ask for what is missing of a column, and write its spec. Raises InputError."""
         from labeldp_compile.tabular.reader import open_table, read_header  # noqa: PLC0415
         from labeldp_compile.whole_file import write_text  # noqa: PLC0415
@@ -327,12 +297,13 @@ class _Request:
         header = read_header(self.table, column, self.form)
         given["loss"] = given["loss"] and _loss(given["loss"], self.folder)
         ask = _Asker(given, self.place, interactive=self.asks)
-        if ask.interactive and (header.type is not None or len(self.labels) > 1):
-            kind = "" if header.type is None else f" has the type {header.type}"
-            tell(f"{column}{kind}; no label is read")
+        if len(self.labels) > 1:
+            tell(f"{column}:")
+        if header.type is not None and ask.interactive:
+            tell(f"{column} has the type {header.type}; no label is read")
         answers = {
             **{"name": _name(path.stem), "column": column, "epsilon": "1", "goal": "training"},
-            **{"groups": [], "person": None},
+            **{"groups": [], "person": self.person},
             **{"prior": "uniform", "mechanism": given["mechanism"] or "auto"},
             **_label(ask, header.kind),
         }
@@ -349,7 +320,6 @@ class _Request:
         is_counted = header.rows is not None or answers["prior"] == "uniform"
         if is_counted:
             _refuse("--rows is only for the private prior of a CSV file", self.rows)
-        answers["person"] = person
         text = starter_spec(**answers)
         spec = _valid(text, header.type, self.place)
         if spec.named_mechanism.answers == "sets":
@@ -365,8 +335,9 @@ class _Request:
             groups = [public_groups(reader, one, self.labels) for one in self.grouped]
             text = starter_spec(**answers | {"groups": groups})
             _valid(text, None, self.place)
-            names = ", ".join(self.grouped)
-            tell(f"--groups: read the values of the features {names}, but no label")
+            tell(
+                f"--groups: read the values of the features {', '.join(self.grouped)}, but no label"
+            )
         write_text(self.place / path.name, text)
         if spec.named_mechanism.kind == "optimal_unbiased":
             tell(
@@ -475,6 +446,8 @@ def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
         usual = "categorical" if given["values"] or given["default"] else None
         usual = "real" if given["points"] else usual
     kind = ask("kind", "What are the labels?", usual, KINDS)
+    if kind not in KINDS:
+        raise InputError(f"--kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     if kind == "categorical":
         ask.refuse("--range and --points are only for numbers", "range", "points")
         return {"kind": kind, "loss": "zero_one", **_categories(ask, is_text=usual == kind)}

@@ -116,12 +116,10 @@ class RandomizeRequest:
         """With the ledger of the project file beside the artifact. InputError if it differs."""
         if project is None or project.ledger is None:
             return self
-        given = {"ledger": self.ledger, "data_set": self.data_set}
-        for key, value in given.items():
-            if (reason := project.misfit(key, value, Path())) is not None:
+        for key in ("ledger", "data_set"):
+            if reason := project.misfit(key, getattr(self, key), Path()):
                 raise InputError(f"--{key.replace('_', '-')}: {reason}")
-        data_set = project.keys.data_set
-        return replace(self, ledger=project.ledger, data_set=data_set, by_project=True)
+        return replace(self, ledger=project.ledger, data_set=project.keys.data_set, by_project=True)
 
     def require_possible(self) -> None:
         """Raise InputError unless the options fit together, and such an output can be written."""
@@ -518,9 +516,8 @@ def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
     from labeldp_compile.ledger.draw_account import Draw, Drawing  # noqa: PLC0415
     from labeldp_compile.ledger.store import open_store  # noqa: PLC0415
 
-    store = None
-    if request.ledger is not None:
-        store = open_store(request.ledger, by_spec=request.by_project)
+    ledger = request.ledger
+    store = None if ledger is None else open_store(ledger, by_spec=request.by_project)
     label = rational(loaded.certificate.exact.epsilon_label)
     person = loaded.certificate.parts.get("person")
     draw = Draw(

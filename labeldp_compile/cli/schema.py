@@ -10,7 +10,6 @@ from labeldp_compile.cli.command import command
     "labeldp schema > labeldp-spec.schema.json",
     "labeldp schema --training > labeldp-train.schema.json",
     "labeldp schema --policy > labeldp-policy.schema.json",
-    "labeldp schema --project > labeldp-project.schema.json",
 )
 @click.option("--training", is_flag=True, help="For training configs (needs labeldp-trainer).")
 @click.option("--policy", is_flag=True, help="For the policies of labeldp check.")

@@ -9,15 +9,7 @@ import click
 from labeldp_verify.printable import Marked, at_most
 from labeldp_verify.usefulness.figures import belief_in_words
 
-from labeldp_compile.cli.command import (
-    command,
-    complain,
-    observing,
-    require_met,
-    show,
-    text_table,
-    using_project,
-)
+from labeldp_compile.cli.command import command, complain, observing, show, text_table
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -132,7 +124,6 @@ def sweep_command(
     the range. Exit code 1: no ε up to 20 meets the targets.
     """
     require_form(_TARGETS if targets else _POINTS, _FORMS)
-    project = using_project(spec.parent, quiet=quiet)
     if targets:
         asked = _targets(targets)
         with observing("counting labels", quiet=quiet) as observer:
@@ -142,13 +133,6 @@ def sweep_command(
     require_output(output, spec, endings=(".html",), overwrite=overwrite)
     if output is not None:
         require_pages()
-    if spend and project is not None and project.policy is not None:
-        from labeldp_compile.build.plan import plan_spec  # noqa: PLC0415
-        from labeldp_compile.check import load_policy  # noqa: PLC0415
-        from labeldp_compile.cli.plan import judged_plan  # noqa: PLC0415
-
-        rules = load_policy(project.policy)
-        require_met(judged_plan(plan_spec(spec), spec, rules), rules)
     with observing("counting labels", quiet=quiet, say=complain) as observer:
         sweep = sweep_spec(
             spec,

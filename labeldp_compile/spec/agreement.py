@@ -347,10 +347,8 @@ def specs_in(folder: Path) -> dict[str, tuple[Path, bytes]]:
     """
     specs: dict[str, tuple[Path, bytes]] = {}
     with readable(folder):
-        paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".yaml", ".yml")]
-    for path in paths:
-        if path.name == PROJECT_FILE:
-            continue
+        names = {p.name for p in folder.iterdir() if p.suffix in (".yaml", ".yml")}
+    for path in map(folder.joinpath, sorted(names - {PROJECT_FILE})):
         if not path.is_file():
             raise InputError(f"{path}: is no ordinary file")
         data = read_at_most(path, MAX_BYTES + 1)

@@ -131,6 +131,7 @@ schema: $(STAMP)
 	@$(BIN)/labeldp schema > specs/labeldp-spec.schema.json
 	@$(BIN)/labeldp schema --training > specs/labeldp-train.schema.json
 	@$(BIN)/labeldp schema --policy > specs/labeldp-policy.schema.json
+	@$(BIN)/labeldp schema --project > specs/labeldp-project.schema.json
 
 clean:
 	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

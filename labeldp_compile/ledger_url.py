@@ -113,6 +113,16 @@ def is_url(text: str) -> bool:
     return _BEGINS.match(text) is not None
 
 
+def why_refused(ledger: str) -> str | None:
+    """Why a file that others can read may not name this ledger; None if it may."""
+    try:
+        if not is_url(ledger) or not Url.parse(ledger).has_password:
+            return None
+    except InputError as error:
+        return str(error)
+    return "others can read this file: put the password into ~/.pgpass or PGPASSWORD"
+
+
 def hidden(line: str) -> str:
     """A line of a spec of the same length, in which only the scheme of a URL is shown."""
     return _IN_A_LINE.sub(lambda found: "•" * len(found[0]), line)

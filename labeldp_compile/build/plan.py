@@ -30,6 +30,7 @@ from labeldp_compile.build.pipeline import require_compilable, require_telling
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.prior.plan import PriorPlan
+from labeldp_compile.project import PROJECT_FILE, find_project
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.label import QuantileGrid
 from labeldp_compile.spec.model import PublicPrior
@@ -178,7 +179,7 @@ _WORDS = {
     "spends": "what is spent now",
     "rows": "the number of rows",
     "tables": "the tables by group",
-    "files": "the columns, types or rows of a table, or a public file",
+    "files": "the columns, types or rows of a table, a public file or labeldp.yaml",
 }
 
 
@@ -301,7 +302,17 @@ def _facts(
 
 
 def _files(spec: Spec, folder: Path) -> Iterator[dict[str, Any]]:
-    """Columns, types and rows of each file that the spec names; the digest of a public one."""
+    """Columns, types and rows of each file that the spec names; the digest of a public one.
+
+    The project file beside the spec is one of these.
+    """
+    if (project := find_project(folder)) is not None:
+        yield {
+            "file": PROJECT_FILE,
+            "columns": [],
+            "rows": None,
+            "sha256": file_digest(project.path),
+        }
     data = getattr(spec.prior, "data", None)
     if data is not None:
         form = spec.prior.form  # type: ignore[union-attr]  # what has data has a form

@@ -8,13 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from labeldp_verify.errors import read_at_most, readable
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.errors import SpecError
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.yaml_model import Document, Number, Strict
-from labeldp_compile.yaml_source import MAX_BYTES
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import PublicKey
@@ -172,34 +170,14 @@ def load_policy(path: Path) -> LoadedPolicy:
         name = rules.prior_booked
         # Somebody else may have written the policy: it names a server as a spec does.
         booked = tuple(read_entries(name if is_url(name) else folder / name, by_spec=True))
-    specs = None if rules.specs is None else _specs_in(folder / rules.specs)
+    specs = None
+    if rules.specs is not None:
+        from labeldp_compile.spec.agreement import specs_in  # noqa: PLC0415  # YAML, rounding
+
+        specs = {name: data for name, (_, data) in specs_in(folder / rules.specs).items()}
     return LoadedPolicy(rules, path, hashlib.sha256(data).hexdigest(), keys, booked, specs)
 
 
 def policy_schema() -> str:
     """The JSON Schema (draft 7) of a policy, for editors."""
     return _POLICY.json_schema("labeldp policy")
-
-
-def _specs_in(folder: Path) -> dict[str, bytes]:
-    """The bytes of each spec in a folder, by name; other YAML files are left out."""
-    from labeldp_compile.spec.agreement import stated_in  # noqa: PLC0415  # YAML, rounding
-
-    specs: dict[str, bytes] = {}
-    with readable(folder):
-        paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".yaml", ".yml")]
-        each = [(path, read_at_most(path, MAX_BYTES + 1)) for path in paths if path.is_file()]
-    for path, data in each:
-        try:
-            stated = stated_in(data)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        if "label" not in stated or "privacy" not in stated:
-            continue
-        name = str(stated.get("name"))
-        if name in specs:
-            raise InputError(f"{path}: another spec in {folder} has the name {name!r}, too")
-        specs[name] = data
-    if not specs:
-        raise InputError(f"{folder}: has no spec")
-    return specs

@@ -33,7 +33,7 @@ _COMMANDS = {
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "report": "Show how the artifact FILE changes labels, or write a page for people who decide.",
     "ledger": "Track privacy budgets per data set.",
-    "schema": "Print the JSON Schema (draft 7) of the spec, a training config or a policy.",
+    "schema": "Print the JSON Schema (draft 7) of a spec, or of another file in YAML.",
 }
 
 _HEADINGS = {

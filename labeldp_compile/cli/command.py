@@ -29,7 +29,9 @@ from labeldp_compile.errors import InputError
 if TYPE_CHECKING:
     from labeldp_verify import Report
 
+    from labeldp_compile.check import Judged, LoadedPolicy
     from labeldp_compile.observer import Observer
+    from labeldp_compile.project import Project
 
 
 NUMBERS_OF_SETS = (
@@ -176,6 +178,27 @@ def does_not_verify(file: Path, report: Report) -> DoesNotHoldError:
     return DoesNotHoldError(
         f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
     )
+
+
+def using_project(folder: Path, *, quiet: bool = False) -> Project | None:
+    """The project file of a folder, which the first line names. Raises SpecError."""
+    from labeldp_compile.project import find_project  # noqa: PLC0415
+
+    project = find_project(folder)
+    if project is not None and not quiet:
+        tell(project.in_words())
+    return project
+
+
+def require_met(judged: Judged, policy: LoadedPolicy) -> None:
+    """Raise DoesNotHoldError if a file does not meet a policy; its notes are further rules."""
+    if not judged.failed:
+        return
+    first, *others = (f"{one.rule}: {one.text}" for one in judged.failed)
+    error = DoesNotHoldError(f"{judged.path}: NOT ALLOWED by {policy.path}: {first}")
+    for other in others:
+        error.add_note(f"labeldp: {judged.path}: {other}")
+    raise error
 
 
 @contextmanager

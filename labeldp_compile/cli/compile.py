@@ -1,8 +1,12 @@
 """``labeldp compile``: spend, solve, certify, write."""
 
 import math
+import os
 import sys
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.analysis import LOSSES
@@ -21,7 +25,7 @@ from labeldp_verify.printable import Marked, at_least, at_most
 from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 
 from labeldp_compile.build import PLAN_SUFFIX
-from labeldp_compile.build.assembly import Compiled
+from labeldp_compile.build.assembly import Compiled, require_writable
 from labeldp_compile.build.pipeline import compile_to
 from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
 from labeldp_compile.cli.command import (
@@ -30,8 +34,10 @@ from labeldp_compile.cli.command import (
     complain,
     fact,
     observing,
+    require_met,
     say,
     tell,
+    using_project,
 )
 from labeldp_compile.cli.options import (
     PATH,
@@ -42,13 +48,19 @@ from labeldp_compile.cli.options import (
     signing_key,
     test_seed_option,
     verbose_option,
-    written_option,
 )
+from labeldp_compile.ledger_url import is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
+from labeldp_compile.project import PROJECT_FILE
+from labeldp_compile.spec.agreement import StaleError, require_current, specs_in
 from labeldp_compile.weak_promise import weak_promise
 
+if TYPE_CHECKING:
+    from labeldp_compile.ledger.entries import Entry
+
 _FORMS = {"compiling": ("overwrite", "key", "verbose", "test_seed")}  # --check has none of its own
+_WRITTEN = "Directory for NAME.onnx and NAME.certificate.json (default: the folder of the spec)."
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
 _SHARED_COLUMNS = 120
@@ -64,9 +76,10 @@ _SPENT = {
     "labeldp compile specs/doctor-visits.yaml -o build/",
     "labeldp compile visits.plan -o build/",
     "labeldp compile --check specs/doctor-visits.yaml -o build/",
+    "labeldp compile specs/",
 )
 @click.argument("spec", type=PATH)
-@written_option
+@click.option("-o", "--output", "directory", type=PATH, help=_WRITTEN)
 @overwrite_option
 @sign_option
 @verbose_option
@@ -79,7 +92,7 @@ _SPENT = {
 @test_seed_option
 def compile_command(
     spec: Path,
-    directory: Path,
+    directory: Path | None,
     overwrite: bool,
     key: Path | None,
     verbose: bool,
@@ -93,42 +106,94 @@ def compile_command(
     approved. If the spec, a table's columns or its number of rows changed, nothing is spent, and
     the exit code is 1.
 
+    SPEC can also be a folder: then every spec in it is compiled. All are checked before anything is
+    spent or written. Without --overwrite, an artifact that is current with its spec stays.
+
     Each run spends the ε of a private prior on the data, unless the spec names a ledger that
-    recalls the prior. If the ledger's budget is exceeded, the exit code is 1. Prints the path of
-    the artifact on stdout, and a summary on stderr.
+    recalls the prior. If the ledger's budget is exceeded, the exit code is 1. A labeldp.yaml beside
+    SPEC can name the ledger, and a policy that must be met. Prints the path of the artifact on
+    stdout, and a summary on stderr.
     """
     require_form("--check" if check else "compiling", _FORMS)
+    specs = [path for path, _ in specs_in(spec).values()] if spec.is_dir() else [spec]
     if check:
         if spec.suffix == PLAN_SUFFIX:
             raise click.UsageError("--check is for a spec, not for a saved plan")
-        from labeldp_compile.spec.agreement import require_current  # noqa: PLC0415
-
-        say(f"{require_current(spec, directory)}: is current with {spec}; nothing was spent")
+        for path in specs:
+            current = require_current(path, directory or path.parent)
+            say(f"{current}: is current with {path}; nothing was spent")
         return
     private_key = signing_key(key)
     approved = None
-    if spec.suffix == PLAN_SUFFIX:
+    if specs == [spec] and spec.suffix == PLAN_SUFFIX:
         from labeldp_compile.build.plan import read_plan  # noqa: PLC0415
 
         approved = read_plan(spec)
         approved.require_same()
-        spec = approved.spec
-    with observing(
-        "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
-    ) as observer:
-        artifact, path = compile_to(
-            spec,
-            directory,
-            overwrite=overwrite,
-            key=private_key,
-            test_seed=test_seed,
-            observer=observer,
-            approved=approved,
-        )
-    if not quiet:
-        tell(*_lines(artifact, verbose=verbose))
-        tell(Marked(f"compiled: check it with labeldp verify {path}", "ok"))
-    say(str(path))
+        specs = [approved.spec]
+    place = directory or specs[0].parent
+    project = using_project(specs[0].parent, quiet=quiet)
+    policy = None if project is None else project.policy
+    changed = list(specs)
+    if spec.is_dir() and not overwrite and key is None:
+        for path in specs:
+            with suppress(StaleError):
+                current = require_current(path, place)
+                tell(*(() if quiet else [f"{current}: is current with {path} and stays"]))
+                say(str(current))
+                changed.remove(path)
+    if spec.is_dir() or policy is not None:
+        _require_all(changed, place, policy, overwrite=overwrite)
+    for path in changed:
+        with observing(
+            "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
+        ) as observer:
+            artifact, written = compile_to(
+                path,
+                place,
+                overwrite=overwrite,
+                key=private_key,
+                test_seed=test_seed,
+                observer=observer,
+                approved=approved,
+            )
+        if not quiet:
+            tell(*_lines(artifact, verbose=verbose))
+            tell(Marked(f"compiled: check it with labeldp verify {written}", "ok"))
+        say(str(written))
+    if project and project.ledger and not quiet and not os.path.lexists(place / PROJECT_FILE):
+        tell(f"{place}: without a {PROJECT_FILE} there, labeldp randomize needs --ledger to book")
+
+
+def _require_all(specs: list[Path], into: Path, policy: Path | None, *, overwrite: bool) -> None:
+    """Raise InputError for all that compile refuses before it spends, in any of the specs.
+
+    What they spend together must fit the budgets of their ledgers, and the policy.
+    """
+    from labeldp_compile.build.plan import plan_spec  # noqa: PLC0415
+    from labeldp_compile.check import judge_plan, load_policy  # noqa: PLC0415
+    from labeldp_compile.ledger.book import read_entries, require_budget  # noqa: PLC0415
+    from labeldp_compile.ledger.entries import next_entry  # noqa: PLC0415
+
+    rules = None if policy is None else load_policy(policy)
+    ledgers: dict[str, list[Entry]] = {}
+    for path in specs:
+        plan = plan_spec(path)
+        require_writable(into, plan.spec.name, overwrite=overwrite)
+        where, prior, asked = plan.spec.privacy.ledger, plan.spec.prior, plan.budget.question
+        entries: list[Entry] = []
+        if where is not None and plan.ledger is not None:
+            place = where if is_url(where) else str(path.parent / where)
+            entries = ledgers.get(place) or read_entries(place, by_spec=True)
+            ledgers[place] = entries
+        if rules is not None:
+            require_met(judge_plan(plan, path, rules, entries), rules)
+        if entries and asked is not None and not plan.recalls:
+            name, time = str(getattr(prior, "data_set", None)), datetime.now(UTC)
+            require_budget(place, entries, name, asked.epsilon)
+            facts = {"data_set": name, "data_version": "", "epsilon": str(asked.epsilon)}
+            facts["time"] = f"{time:%Y-%m-%dT%H:%M:%SZ}"
+            entries.append(next_entry(entries, "spend", facts))
 
 
 def _lines(compiled: Compiled, *, verbose: bool) -> list[str]:

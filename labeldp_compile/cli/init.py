@@ -6,9 +6,11 @@ import csv
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from labeldp_compile import mechanisms
 from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, say, tell
 from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.project import PROJECT_FILE
 from labeldp_compile.solve.losses import OF_ONE_COLUMN
 from labeldp_compile.tabular.formats import TextForm
 
@@ -65,16 +68,16 @@ MOST_VALUES = 1_000
 _BANDS = re.compile(r"(.+?):((?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?,?)+)", re.DOTALL)
 
 
-def public_groups(table: TableReader, text: str) -> dict[str, str]:
+def public_groups(table: TableReader, text: str, labels: Sequence[str]) -> dict[str, str]:
     """A column of the spec's ``groups``, from what was typed: NAME, or NAME:18,25,65 for bands.
 
-    Reads the column if no bands are given. Reads no label. Raises InputError.
+    Reads the column if no bands are given. Reads none of the ``labels``. Raises InputError.
     """
     from labeldp_compile.tabular.formats import is_among  # noqa: PLC0415  # pyarrow
 
     bands = _BANDS.fullmatch(text)
     name = text if bands is None else bands[1]
-    if is_among(name, table.label_columns):  # before it is read
+    if is_among(name, labels):  # before it is read
         raise InputError(f"--groups {name}: this is the label, which cannot be its own group")
     table.require_column(name)
     if bands is not None:
@@ -117,38 +120,48 @@ ANSWERS = ("means", "shares")
 MOST_INTEGERS = 1_000  # with more, the optimal randomizer takes long and a file grows large
 POINTS = "101"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_by_column = partial(click.option, multiple=True)
 
 
 @command(
     "init",
     "labeldp init visits.parquet --column visits --epsilon 1 --range 0..20",
     "labeldp init answers.csv --column answer --values yes,no,unsure --default unsure --yes",
+    "labeldp init visits.parquet --columns visits,weeks --range 0..20 --range weeks=0..52 --yes",
 )
 @click.argument("table", type=PATH)
-@click.option("--column", required=True, help="The label column.")
+@click.option("--column", help="The label column.")
+@click.option(
+    "--columns",
+    metavar="A,B,…",
+    help="Several label columns: write a folder with a spec for each. For one of them, write "
+    "COLUMN=VALUE with --kind, --range, --points, --values, --default, --loss or --epsilon, and "
+    "repeat the option.",
+)
 @click.option(
     "-o",
     "--output",
     type=PATH,
-    help="The spec to write; its name, too (default: COLUMN.yaml here).",
+    help="The spec to write; its name, too (default: COLUMN.yaml here). With --columns, the folder "
+    "to make (default: TABLE-specs here).",
 )
-@click.option("--kind", type=click.Choice(KINDS), help="The kind of the labels (CSV).")
-@click.option("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
-@click.option("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
-@click.option("--values", metavar="A,B,…", help="Categories: the complete list.")
-@click.option("--default", metavar="A", help="Categories: the one for all other values.")
+@_by_column("--kind", metavar=f"[{'|'.join(KINDS)}]", help="The kind of the labels (CSV).")
+@_by_column("--range", metavar="LO..HI", help="The lowest and the highest possible label.")
+@_by_column("--points", metavar="N", help=f"Real labels: number of points (default: {POINTS}).")
+@_by_column("--values", metavar="A,B,…", help="Categories: the complete list.")
+@_by_column("--default", metavar="A", help="Categories: the one for all other values.")
 @click.option(
     "--answers",
     type=click.Choice(ANSWERS),
     help="Integers: means (the default), or shares, with histograms and quantiles.",
 )
-@click.option(
+@_by_column(
     "--loss",
     metavar="LOSS",
     help=f"The cost of an error: {', '.join(OF_ONE_COLUMN)}; with numbers of your own, as in "
     "quantile=0.9 or under=3,over=1; or a file of costs, as in matrix=costs.csv.",
 )
-@click.option("--epsilon", help="The privacy budget ε (default: 1).")
+@_by_column("--epsilon", help="The privacy budget ε (default: 1).")
 @click.option(
     "--person-column",
     metavar="NAME",
@@ -180,7 +193,8 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option("--yes", is_flag=True, help="Ask nothing: use the defaults for missing options.")
 def init_command(
     table: Path,
-    column: str,
+    column: str | None,
+    columns: str | None,
     output: Path | None,
     rows: int | None,
     grouped: tuple[str, ...],
@@ -188,74 +202,150 @@ def init_command(
     labels_per_person: int | None,
     form: TextForm,
     yes: bool,
-    **given: str | None,
+    **given: Any,
 ) -> None:
     """Write a commented spec for a column of TABLE.
 
-    No label is read. The command reads the names, types and number of rows of a Parquet file, the
-    first line of a CSV file, and the columns of --groups and --person-column. TABLE may be a folder
-    of such files. On a terminal, the command asks for missing options. It prints the path of the
-    spec on stdout.
+    With --columns, write a folder that holds a spec for each column. No label is read. The command
+    reads the names, types and number of rows of a Parquet file, the first line of a CSV file, and
+    the columns of --groups and --person-column. TABLE may be a folder of such files. On a terminal,
+    the command asks for missing options. It prints the path of the spec, or of the folder, on
+    stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
-    from labeldp_compile.tabular.reader import read_header  # noqa: PLC0415
-    from labeldp_compile.whole_file import require_output, write_text  # noqa: PLC0415
+    from labeldp_compile import whole_file  # noqa: PLC0415
 
-    named = column if output is None else output.stem
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")[:100] or "labels"
-    path = output or Path(f"{name}.yaml")
-    require_output(path, way_out="give another name with -o")
-    header = read_header(table, column, form)
-    given["loss"] = given["loss"] and _loss(given["loss"], path.parent)
-    ask = _Asker(given, path.parent, interactive=not yes and sys.stdin.isatty())
-    if header.type is not None and ask.interactive:
-        tell(f"{column} has the type {header.type}; no label is read")
-    answers = {
-        **{"name": name, "column": column, "epsilon": "1", "goal": "training", "groups": []},
-        "person": None,
-        **{"prior": "uniform", "mechanism": given["mechanism"] or "auto"},
-        **_label(ask, header.kind),
-    }
-    if header.type is None and answers["kind"] != "categorical":
-        tell(*form.comma_warning())
-    _ask_for_shares(ask, answers)
-    ask.choice(answers, "loss", "What does an error cost?", OF_ONE_COLUMN)
-    answers["epsilon"] = ask("epsilon", "Privacy budget ε", "1", read=_epsilon)
-    answers["goal"] = ask("goal", "What are the private labels for?", "training", GOALS)
-    ask.choice(answers, "mechanism", "Which mechanism?", MECHANISMS)
-    answers["prior"] = ask("prior", "Which prior?", "private", PRIORS)
-    answers |= {"form": form, "rows": rows, "is_counted": header.rows is not None}
-    answers["data"] = Path(os.path.relpath(table, path.parent)).as_posix()
-    is_counted = header.rows is not None or answers["prior"] == "uniform"
-    if is_counted:
-        _refuse("--rows is only for the private prior of a CSV file", rows)
-    answers["person"] = _person(table, column, person_column, labels_per_person, form)
-    text = starter_spec(**answers)
-    spec = _valid(text, header.type, path.parent)
-    if spec.named_mechanism.answers == "sets":
-        tell(NUMBERS_OF_SETS)
-    if (person := spec.privacy.person) is not None:
-        each = at_most(spec.privacy.per_label)
-        tell(
-            f"ε = {spec.privacy.epsilon} for a person with up to {person.labels:,} labels, and "
-            f"{each} for each label, the prior included"
-        )
-    if grouped:
-        from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415
-
-        reader = open_table(table, column, spec.domain, all_columns=True, form=form)
-        text = starter_spec(**answers | {"groups": [public_groups(reader, one) for one in grouped]})
-        _valid(text, None, path.parent)
-        tell(f"--groups: read the values of the features {', '.join(grouped)}, but no label")
-    write_text(path, text)
-    if spec.named_mechanism.kind == "optimal_unbiased":
-        tell(
-            "the private labels support means, and shares, histogram and quantiles only with some "
-            "priors. For these, use --answers shares"
-        )
-    stated = "" if is_counted or rows is not None else ", add its number of rows"
-    tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
+    if (column is None) == (columns is None):
+        raise click.UsageError("give --column, or --columns for a folder of specs")
+    several = [] if columns is None else _listed(columns, "--columns")
+    labels = [column] if column is not None else several
+    own = [{key: _of_column(key, v, one, several) for key, v in given.items()} for one in labels]
+    if column is not None:
+        path = output or Path(f"{_name(column)}.yaml")
+        folder, paths = path.parent, [path]
+        whole_file.require_output(path, way_out="give another name with -o")
+    else:
+        path = folder = output or Path(f"{_name(table.name.partition('.')[0])}-specs")
+        paths = [folder / f"{_name(one)}.yaml" for one in labels]
+        whole_file.require_folder(path)
+        if len({str(one).casefold() for one in paths}) < len(paths):
+            raise InputError("--columns: two of the columns would have specs of the same name")
+    if any(one.name.casefold() == PROJECT_FILE for one in paths):
+        raise InputError(f"{PROJECT_FILE} is the name of the project file: give another with -o")
+    person = _person(table, labels, person_column, labels_per_person, form)
+    made = whole_file.folder_when_whole(path) if column is None else nullcontext(folder)
+    with made as place:
+        asks = not yes and sys.stdin.isatty()
+        request = _Request(table, labels, folder, place, rows, grouped, form, asks, person)
+        specs = [request.write(*parts) for parts in zip(labels, paths, own, strict=True)]
+    if column is None:
+        total = sum(spec.privacy.epsilon for spec in specs)
+        tell(f"these specs spend ε = {total} in total if all of their labels are randomized")
+        tell(f"{path}: read the specs, change them, then: labeldp compile {path}")
     say(str(path))
+
+
+def _name(text: str) -> str:
+    """The name of a spec."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100] or "labels"
+
+
+def _of_column(option: str, given: Any, label: str, several: Sequence[str]) -> str | None:
+    """The value for a label column: that of COLUMN=VALUE, or else of VALUE. Raises UsageError."""
+    if not isinstance(given, tuple):  # an option for all columns
+        return given
+    own, shared = [], []
+    for text in given:
+        column, equals, value = text.partition("=")
+        if equals and column in several:
+            own += [value] * (column == label)
+        elif equals and several and option != "loss":
+            raise click.UsageError(f"--{option}: {column!r} is not in --columns")
+        else:
+            shared.append(text)
+    if max(len(own), len(shared)) > 1:
+        raise click.UsageError(f"--{option} is given more than once: give it once")
+    return next(iter(own or shared), None)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The part of the command line that all label columns share.
+
+    Attributes:
+        labels: all label columns.
+        folder: of the specs, in which their paths start.
+        place: the same, or the unfinished folder beside it that gets its name.
+    """
+
+    table: Path
+    labels: list[str]
+    folder: Path
+    place: Path
+    rows: int | None
+    grouped: tuple[str, ...]
+    form: TextForm
+    asks: bool
+    person: dict[str, Any] | None
+
+    def write(self, column: str, path: Path, given: dict[str, str | None]) -> Spec:
+        """Ask for what is missing of a column, and write its spec. Raises InputError."""
+        from labeldp_compile.tabular.reader import open_table, read_header  # noqa: PLC0415
+        from labeldp_compile.whole_file import write_text  # noqa: PLC0415
+
+        header = read_header(self.table, column, self.form)
+        given["loss"] = given["loss"] and _loss(given["loss"], self.folder)
+        ask = _Asker(given, self.place, interactive=self.asks)
+        if len(self.labels) > 1:
+            tell(f"{column}:")
+        if header.type is not None and ask.interactive:
+            tell(f"{column} has the type {header.type}; no label is read")
+        answers = {
+            **{"name": _name(path.stem), "column": column, "epsilon": "1", "goal": "training"},
+            **{"groups": [], "person": self.person},
+            **{"prior": "uniform", "mechanism": given["mechanism"] or "auto"},
+            **_label(ask, header.kind),
+        }
+        if header.type is None and answers["kind"] != "categorical":
+            tell(*self.form.comma_warning())
+        _ask_for_shares(ask, answers)
+        ask.choice(answers, "loss", "What does an error cost?", OF_ONE_COLUMN)
+        answers["epsilon"] = ask("epsilon", "Privacy budget ε", "1", read=_epsilon)
+        answers["goal"] = ask("goal", "What are the private labels for?", "training", GOALS)
+        ask.choice(answers, "mechanism", "Which mechanism?", MECHANISMS)
+        answers["prior"] = ask("prior", "Which prior?", "private", PRIORS)
+        answers |= {"form": self.form, "rows": self.rows, "is_counted": header.rows is not None}
+        answers["data"] = Path(os.path.relpath(self.table, self.folder)).as_posix()
+        is_counted = header.rows is not None or answers["prior"] == "uniform"
+        if is_counted:
+            _refuse("--rows is only for the private prior of a CSV file", self.rows)
+        text = starter_spec(**answers)
+        spec = _valid(text, header.type, self.place)
+        if spec.named_mechanism.answers == "sets":
+            tell(NUMBERS_OF_SETS)
+        if (unit := spec.privacy.person) is not None:
+            each = at_most(spec.privacy.per_label)
+            tell(
+                f"ε = {spec.privacy.epsilon} for a person with up to {unit.labels:,} labels, and "
+                f"{each} for each label, the prior included"
+            )
+        if self.grouped:
+            reader = open_table(self.table, column, spec.domain, all_columns=True, form=self.form)
+            groups = [public_groups(reader, one, self.labels) for one in self.grouped]
+            text = starter_spec(**answers | {"groups": groups})
+            _valid(text, None, self.place)
+            tell(
+                f"--groups: read the values of the features {', '.join(self.grouped)}, but no label"
+            )
+        write_text(self.place / path.name, text)
+        if spec.named_mechanism.kind == "optimal_unbiased":
+            tell(
+                "the private labels support means, and shares, histogram and quantiles only with "
+                "some priors. For these, use --answers shares"
+            )
+        stated = "" if is_counted or self.rows is not None else ", add its number of rows"
+        tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
+        return spec
 
 
 class _Asker:
@@ -320,7 +410,7 @@ def _ask_for_shares(ask: _Asker, answers: dict[str, Any]) -> None:
 
 
 def _person(
-    table: Path, label: str, column: str | None, labels: int | None, form: TextForm
+    table: Path, secret: Sequence[str], column: str | None, labels: int | None, form: TextForm
 ) -> dict[str, Any] | None:
     """The column of persons and the most labels of one, counted if it is not given."""
     if column is None:
@@ -328,12 +418,12 @@ def _person(
         return None
     from labeldp_compile.tabular.formats import is_among  # noqa: PLC0415  # pyarrow
 
-    if is_among(column, [label]):  # before it is read
+    if is_among(column, secret):  # before it is read
         raise InputError(f"--person-column: {column!r} is the label; persons must be public")
     from labeldp_compile.tabular.persons import PersonCounts  # noqa: PLC0415  # pyarrow
 
     counts = PersonCounts()
-    counts.seed(table, column, form, [label])
+    counts.seed(table, column, form, secret)
     tell(
         f"--person-column: read {column}, but no label: {counts.persons:,} persons have up to "
         f"{counts.largest:,} rows"
@@ -355,6 +445,8 @@ def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
         usual = "categorical" if given["values"] or given["default"] else None
         usual = "real" if given["points"] else usual
     kind = ask("kind", "What are the labels?", usual, KINDS)
+    if kind not in KINDS:
+        raise InputError(f"--kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     if kind == "categorical":
         ask.refuse("--range and --points are only for numbers", "range", "points")
         return {"kind": kind, "loss": "zero_one", **_categories(ask, is_text=usual == kind)}
@@ -424,13 +516,13 @@ def _categories(ask: _Asker, *, is_text: bool) -> dict[str, Any]:
     return {"values": listed, "default": default, "nulls": default}
 
 
-def _listed(text: str) -> list[str]:
+def _listed(text: str, option: str = "--values") -> list[str]:
     try:
         listed = [part.strip() for part in next(csv.reader([text]), [])]
     except csv.Error as error:
-        raise InputError(f"--values: expected A,B,…: {error}") from None
+        raise InputError(f"{option}: expected A,B,…: {error}") from None
     if not all(listed):
-        raise InputError("--values: a category is empty: remove the extra comma")
+        raise InputError(f"{option}: a part is empty: remove the extra comma")
     return listed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from labeldp_verify.usefulness.shortcomings import relevant
 from labeldp_compile.build import PLAN_SUFFIX
 from labeldp_compile.build.forecast import Estimate, is_unpaid
 from labeldp_compile.build.plan import Plan, plan_spec, save_plan
-from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, fact, show, tell
+from labeldp_compile.cli.command import NUMBERS_OF_SETS, command, fact, show, tell, using_project
 from labeldp_compile.cli.options import PATH, json_option, overwrite_option, verbose_option
 from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger_url import is_url
@@ -60,38 +60,44 @@ def plan_command(
 
     Reads no label. It reads the footer of a Parquet file, nothing of a CSV file, and the columns of
     groups and persons. Everything that compile refuses before it spends is refused here, with exit
-    code 2 (1 if its ledger is over budget, or the policy is not met). --out also reads the names of
-    the columns.
+    code 2 (1 if its ledger is over budget, or a policy is not met). --out also reads the names of
+    the columns. The policy of a labeldp.yaml beside SPEC must be met, too.
     """
     require_output(out, spec, policy, endings=(PLAN_SUFFIX,), overwrite=overwrite)
-    judged = loaded = None
-    if policy is not None:
-        from labeldp_compile.check import load_policy  # noqa: PLC0415
+    project = using_project(spec.parent)
+    stated = {"policy": policy, "project_policy": None if project is None else project.policy}
+    policies: dict[str, LoadedPolicy] = {}
+    for key, path in stated.items():
+        if path is not None:
+            from labeldp_compile.check import load_policy  # noqa: PLC0415
 
-        loaded = load_policy(policy)
+            policies[key] = load_policy(path)
     plan = plan_spec(spec)
-    if loaded is not None:
-        judged = _judged(plan, spec, loaded)
-    document = plan.to_json() | ({} if judged is None else {"policy": judged.to_json()})
-    lines = _lines(plan, spec, verbose=verbose)
-    failed = [] if judged is None else judged.failed
-    if judged is not None:
-        from labeldp_compile.check.rules import OPEN  # noqa: PLC0415
-
-        allowed = [one for one in judged.findings if one.ok and one.found == OPEN]
-        lines += [Marked(f"open   {one.rule}: {one.text}", "warning") for one in allowed]
-    lines += [Marked(f"FAILED {one.rule}: {one.text}", "failed") for one in failed]
-    if failed:
-        lines.append(Marked(f"NOT ALLOWED by {policy}: do not compile this", "failed"))
-    elif policy is not None:
-        lines.append(Marked(f"allowed by {policy}, as far as a plan can show", "ok"))
+    document, lines = plan.to_json(), _lines(plan, spec, verbose=verbose)
+    judged = {key: _judged(plan, spec, loaded) for key, loaded in policies.items()}
+    for key in sorted(judged, key=lambda key: bool(judged[key].failed)):  # the verdict is last
+        document[key] = judged[key].to_json()
+        lines += _verdict(judged[key], policies[key])
     show(as_json, lambda: document, lambda: lines)
-    if failed:
+    if any(one.failed for one in judged.values()):
         sys.exit(1)
     if out is not None:
-        met = {"path": str(policy), "sha256": loaded.sha256} if loaded is not None else None
-        save_plan(plan, spec, out, met)
+        met = [{"path": str(one.path), "sha256": one.sha256} for one in policies.values()]
+        save_plan(plan, spec, out, next(iter(met), None))
         tell(f"{out}: labeldp compile {out} does exactly this, or nothing")
+
+
+def _verdict(judged: Judged, policy: LoadedPolicy) -> Iterator[str]:
+    """Lines on what a policy leaves open or refuses, and the verdict."""
+    from labeldp_compile.check.rules import OPEN  # noqa: PLC0415
+
+    allowed = [one for one in judged.findings if one.ok and one.found == OPEN]
+    yield from (Marked(f"open   {one.rule}: {one.text}", "warning") for one in allowed)
+    yield from (Marked(f"FAILED {one.rule}: {one.text}", "failed") for one in judged.failed)
+    if judged.failed:
+        yield Marked(f"NOT ALLOWED by {policy.path}: do not compile this", "failed")
+    else:
+        yield Marked(f"allowed by {policy.path}, as far as a plan can show", "ok")
 
 
 def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:

@@ -50,8 +50,10 @@ from labeldp_compile.cli.command import (
     NUMBERS_OF_SETS,
     DoesNotHoldError,
     command,
+    require_met,
     row_progress,
     tell,
+    using_project,
     verified,
 )
 from labeldp_compile.cli.options import (
@@ -72,6 +74,7 @@ from labeldp_compile.whole_file import require_folder, require_outside
 
 if TYPE_CHECKING:
     from labeldp_compile.ledger.draw_account import Drawing
+    from labeldp_compile.project import Project
     from labeldp_compile.tabular.persons import PersonBound
 
 _KEYLESS = "keyless-draws.jsonl"  # beside the user's configuration
@@ -80,7 +83,10 @@ _EXACT_IN_FLOAT64 = 2**53  # whole numbers up to here
 
 @dataclass(frozen=True)
 class RandomizeRequest:
-    """The command line; each field is an option or an argument of its name."""
+    """The command line; each field is an option or an argument of its name.
+
+    ``by_project`` is whether a project file names the ledger.
+    """
 
     artifact: Path
     table: Path
@@ -104,6 +110,16 @@ class RandomizeRequest:
     form: TextForm
     overwrite: bool
     quiet: bool
+    by_project: bool = False
+
+    def within(self, project: Project | None) -> RandomizeRequest:
+        """With the ledger of the project file beside the artifact. InputError if it differs."""
+        if project is None or project.ledger is None:
+            return self
+        for key in ("ledger", "data_set"):
+            if reason := project.misfit(key, getattr(self, key), Path()):
+                raise InputError(f"--{key.replace('_', '-')}: {reason}")
+        return replace(self, ledger=project.ledger, data_set=project.keys.data_set, by_project=True)
 
     def require_possible(self) -> None:
         """Raise InputError unless the options fit together, and such an output can be written."""
@@ -124,7 +140,7 @@ class RandomizeRequest:
         others = (self.artifact, *files, self.key_file)
         require_rewritten(self.table, output, *others, overwrite=self.overwrite)
         if self.ledger is not None and is_stream(output):
-            raise InputError("--ledger needs an output that appears when it is complete, not -")
+            raise InputError("a ledger needs an output that appears when it is complete, not -")
 
     def _require_appendable(self) -> None:
         if self.overwrite:
@@ -317,12 +333,15 @@ def randomize_command(**options: Any) -> None:
     spends nothing. With --append, OUTPUT is a folder that grows by one part a run.
 
     If the spec says how many labels a person has, rows are counted by person before anything is
-    drawn. With --ledger, every draw is booked before the output appears.
+    drawn. With --ledger, or a labeldp.yaml beside ARTIFACT that names a ledger, every draw is
+    booked before the output appears.
     """
     request = RandomizeRequest(**options)
+    project = using_project(request.artifact.parent, quiet=request.quiet)
+    request = request.within(project)
     request.require_possible()
     use_small_pool()
-    loaded = _verify(request)
+    loaded = _verify(request, None if project is None else project.policy)
     reader = _open(request, loaded)
     if not request.quiet:
         tell(*_doubts(request, loaded))
@@ -377,12 +396,19 @@ class _Loaded:
         return self.artifact.certificate
 
 
-def _verify(request: RandomizeRequest) -> _Loaded:
+def _verify(request: RandomizeRequest, policy: Path | None) -> _Loaded:
     data = read_artifact(request.artifact)
     with verified(request.artifact), _runtime_errors():
         key = None if request.key_file is None else Key.load(request.key_file)
         # The user is about to give it true labels, so a large file is no attack here.
-        artifact = check_bytes(data, budget=OWN_FILES).verified()
+        report = check_bytes(data, budget=OWN_FILES)
+        artifact = report.verified()
+        if policy is not None:
+            from labeldp_compile.check import load_policy  # noqa: PLC0415  # pydantic
+            from labeldp_compile.check.verdicts import judge_artifact  # noqa: PLC0415
+
+            rules = load_policy(policy)
+            require_met(judge_artifact(request.artifact, data, report, rules), rules)
         certificate = artifact.certificate
         columns, stated = request.label_columns(certificate), certificate.label_columns
         groups = group_columns_in_table(
@@ -488,7 +514,10 @@ def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
     if request.ledger is None and not request.append:
         return None
     from labeldp_compile.ledger.draw_account import Draw, Drawing  # noqa: PLC0415
+    from labeldp_compile.ledger.store import open_store  # noqa: PLC0415
 
+    ledger = request.ledger
+    store = None if ledger is None else open_store(ledger, by_spec=request.by_project)
     label = rational(loaded.certificate.exact.epsilon_label)
     person = loaded.certificate.parts.get("person")
     draw = Draw(
@@ -505,7 +534,7 @@ def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
         part=request.output.name,
         note=request.note or "",
     )
-    drawing = Drawing(draw, request.ledger, loaded.bound)
+    drawing = Drawing(draw, store, loaded.bound)
     drawing.require()
     return drawing
 

@@ -1,4 +1,4 @@
-"""``labeldp schema``: the JSON Schemas of the spec and of the training config, for editors."""
+"""``labeldp schema``: the JSON Schemas of specs, training configs, policies and project files."""
 
 import click
 
@@ -13,14 +13,15 @@ from labeldp_compile.cli.command import command
 )
 @click.option("--training", is_flag=True, help="For training configs (needs labeldp-trainer).")
 @click.option("--policy", is_flag=True, help="For the policies of labeldp check.")
-def schema_command(training: bool, policy: bool) -> None:
-    """Print the JSON Schema (draft 7) of the spec, a training config or a policy.
+@click.option("--project", is_flag=True, help="For the project file labeldp.yaml.")
+def schema_command(training: bool, policy: bool, project: bool) -> None:
+    """Print the JSON Schema (draft 7) of a spec, or of another file in YAML.
 
     Editors with YAML support complete and check a file whose first line is
     "# yaml-language-server: $schema=FILE".
     """
-    if training and policy:
-        raise click.UsageError("--training and --policy are two schemas: give one")
+    if training + policy + project > 1:
+        raise click.UsageError("--training, --policy and --project are three schemas: give one")
     if training:
         from labeldp_compile.errors import trainer_module  # noqa: PLC0415
 
@@ -29,6 +30,10 @@ def schema_command(training: bool, policy: bool) -> None:
         from labeldp_compile.check import policy_schema  # noqa: PLC0415
 
         text = policy_schema()
+    elif project:
+        from labeldp_compile.project import project_schema  # noqa: PLC0415
+
+        text = project_schema()
     else:
         from labeldp_compile.spec import json_schema  # noqa: PLC0415
 

@@ -17,7 +17,7 @@ from labeldp_verify.printable import at_most
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import OUTPUT, Ledger, in_transaction
 from labeldp_compile.ledger.entries import Entry, require_name
-from labeldp_compile.ledger.store import Store, open_store
+from labeldp_compile.ledger.store import Store
 from labeldp_compile.tabular.persons import PersonBound
 from labeldp_compile.tabular.provenance import ListedPart, PartsFolder
 
@@ -183,7 +183,7 @@ class Drawing:
     """
 
     draw: Draw
-    ledger: str | None
+    ledger: Store | None
     bound: PersonBound | None = None
     said: list[str] = field(default_factory=list)
 
@@ -279,7 +279,7 @@ class Drawing:
     ) -> str:
         """Book a draw; returns a line about it. Raises InputError."""
         assert self.ledger is not None
-        account = DrawAccount(open_store(self.ledger), draw)
+        account = DrawAccount(self.ledger, draw)
         entry, epsilon = account.book(rows, persons, listed), at_most(draw.epsilon)
         if entry is None:
             return f"{account.name}: this draw is booked already; nothing was added"
@@ -290,4 +290,4 @@ class Drawing:
         )
 
     def _account(self) -> DrawAccount | None:
-        return None if self.ledger is None else DrawAccount(open_store(self.ledger), self.draw)
+        return None if self.ledger is None else DrawAccount(self.ledger, self.draw)

@@ -40,7 +40,8 @@ _RARE = (1e-6, 1e-9, 0.0)  # largest probability of an output that is left out
 _BEARABLE = 1 + Fraction(1, 10**9)  # of the loss, for fewer outputs
 _AT_ONCE = 10  # outputs that are added to a program
 _EXACT, _PROGRESS = 1e-9, 1e-6  # of the loss
-_MOST_CELLS = 40_000  # of a program: its labels, times its outputs
+_MOST_CELLS = 40_000  # of a program: its labels, times its outputs; or those that can get more
+_MOST_PROGRAMS, _REPAIRS = 25, 8
 
 
 class LeastCost(Mechanism):
@@ -109,7 +110,9 @@ def _solved(
     Few outputs are worth using. So the program is solved for some of the outputs, and those are
     added whose F, which ``lower_bound.py`` of the verifier defines, is below 0 for its dual values,
     until the bound for all outputs meets the cost. Dual values leap from one program to the next,
-    so F is also taken for their mean with the best ones so far. Raises ValueError if HiGHS gives
+    so F is also taken for their mean with the best ones so far. A large ε needs many outputs, and
+    gives few of them more than the least to one label: then only the cheapest of each label can get
+    more, those with h < 0 in the program before and some others. Raises ValueError if HiGHS gives
     up.
     """
     from labeldp_compile.solve.optimal_unbiased.optimum import (  # noqa: PLC0415  # a second
@@ -118,27 +121,55 @@ def _solved(
 
     k, weighted, growth = len(prior), prior[:, None] * costs, math.expm1(epsilon)
     outputs, added = np.array([(prior @ costs).argmin()]), np.arange(0, k, max(k // _AT_ONCE, 1))
-    loss, bound, best = np.inf, -np.inf, np.zeros(0)
-    while True:
+    least, loss, bound, best, last = prior, np.inf, -np.inf, np.zeros(0), np.zeros(k)
+    for _ in range(_MOST_PROGRAMS):
         outputs = np.union1d(outputs, added)
-        found = solve_lp_costs(costs[:, outputs], prior, epsilon, observer)
-        least, lowest = np.zeros(k), []
+        more, at_once = np.ones((k, outputs.size), bool), _AT_ONCE
+        if best.size and more.size > _MOST_CELLS:
+            cheaper = costs[:, outputs].argsort(axis=1, kind="stable").argsort(axis=1)
+            below = weighted[:, outputs] < last[:, None]
+            more, at_once = cheaper < below.sum(axis=1)[:, None] + _AT_ONCE, 4 * _AT_ONCE
+        if best.size and more.sum() > _MOST_CELLS:
+            break
+        found = solve_lp_costs(costs[:, outputs], prior, epsilon, observer, more)
+        least, last, lowest = np.zeros(k), found.duals, []
         least[outputs] = found.minima
-        for alpha in [found.duals, (found.duals + best) / 2] if best.size else [found.duals]:
-            h = weighted - alpha[:, None]
-            price = h.sum(axis=0) + growth * np.minimum(h, 0).sum(axis=0)
-            short = min(float(price.min()) + _EXACT * found.loss, 0.0)
-            if alpha.sum() + short > bound:
-                bound, best = alpha.sum() + short, alpha + short / k
+        for alpha in [last, (last + best) / 2] if best.size else [last]:
+            price = _prices(weighted - alpha[:, None], growth)
+            low = _lowered(weighted, alpha, growth, _EXACT * found.loss)
+            if low.sum() > bound:
+                bound, best = low.sum(), low
             sides = np.pad(price, 1, constant_values=np.inf)
-            low = np.flatnonzero((price < 0) & (price <= sides[2:]) & (price <= sides[:-2]))
-            lowest.append(low[price[low].argsort()][:_AT_ONCE])
-        if found.loss < loss * (1 - _PROGRESS):  # otherwise the same outputs would come and go
+            least_here = np.flatnonzero((price < 0) & (price <= sides[2:]) & (price <= sides[:-2]))
+            lowest.append(least_here[price[least_here].argsort()][:at_once])
+        missing = (weighted[:, outputs] < last[:, None])[~more].any()
+        if found.loss < loss * (1 - _PROGRESS) and not missing:  # else they would come and go
             loss, outputs = found.loss, np.flatnonzero(least)
         added = np.setdiff1d(np.concatenate(lowest), outputs)
-        exact = bound >= found.loss * (1 - _EXACT)
-        if exact or not added.size or (outputs.size + added.size) * k > _MOST_CELLS:
-            return least, best
+        if bound >= found.loss * (1 - _EXACT) or not (added.size or missing):
+            break
+    return least, best
+
+
+def _prices(h: Floats, growth: float) -> Floats:
+    """F [n] of h [k, n]."""
+    return np.asarray(h.sum(axis=0) + growth * np.minimum(h, 0).sum(axis=0))
+
+
+def _lowered(weighted: Floats, alpha: Floats, growth: float, rest: float) -> Floats:
+    """Dual values [k] with F ≥ −rest: all lowered, or first those of least h, if that loses less.
+
+    Where h < 0, F rises by e^ε times the fall of a dual value.
+    """
+    made = []
+    for _ in range(_REPAIRS):
+        h = weighted - alpha[:, None]
+        price = _prices(h, growth)
+        made.append(alpha + min(price.min() + rest, 0) / alpha.size)
+        low, falls = np.flatnonzero(price < 0), np.zeros(alpha.size)
+        np.maximum.at(falls, h[:, low].argmin(axis=0), -price[low] / (1 + growth))
+        alpha = alpha - falls
+    return max(made, key=np.sum)
 
 
 def _tables(every: Sequence[Floats], costs: Floats, problem: Problem) -> list[TableRandomizer]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
 from labeldp_verify.claims import Certificate, GroupsClaims, Prior
-from labeldp_verify.errors import short
+from labeldp_verify.errors import read_at_most, readable, short
 from labeldp_verify.forms import CategoricalDomain, Integers, JointDomain, WindowRandomizer
 from labeldp_verify.limits import Limits
 from labeldp_verify.strict import parse_json, read_decimal
 
 from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.project import PROJECT_FILE
 from labeldp_compile.rounding.windows import MAX_OUTPUTS, even_outputs
 from labeldp_compile.tabular.formats import is_among
 from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
@@ -338,6 +339,32 @@ def stated_in(spec: bytes) -> dict[str, Any]:
     if not isinstance(stated, dict):
         raise InputError("the spec is not a mapping")
     return stated
+
+
+def specs_in(folder: Path) -> dict[str, tuple[Path, bytes]]:
+    """The path and the bytes of each spec in a folder, by its name; other YAML files are left out.
+    Raises InputError for a file that cannot be read, for two specs of one name, and without a spec.
+    """
+    specs: dict[str, tuple[Path, bytes]] = {}
+    with readable(folder):
+        names = {p.name for p in folder.iterdir() if p.suffix in (".yaml", ".yml")}
+    for path in map(folder.joinpath, sorted(names - {PROJECT_FILE})):
+        if not path.is_file():
+            raise InputError(f"{path}: is no ordinary file")
+        data = read_at_most(path, MAX_BYTES + 1)
+        try:
+            stated = stated_in(data)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        if not {"label", "privacy"} & stated.keys():
+            continue
+        name = str(stated.get("name"))
+        if name.casefold() in map(str.casefold, specs):  # some disks hold one file for both
+            raise InputError(f"{path}: another spec in {folder} has the name {name!r}, too")
+        specs[name] = path, data
+    if not specs:
+        raise InputError(f"{folder}: has no spec")
+    return specs
 
 
 def _shown(value: Any) -> str:

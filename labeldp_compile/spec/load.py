@@ -20,9 +20,10 @@ from labeldp_verify.forms import (
 )
 
 from labeldp_compile.errors import InputError, SpecError, refused
-from labeldp_compile.ledger_url import Url, is_url
+from labeldp_compile.ledger_url import why_refused
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
+from labeldp_compile.project import Project, find_project
 from labeldp_compile.solve.losses import LOSSES
 from labeldp_compile.spec.costs import LossFile
 from labeldp_compile.spec.label import GridDomainSpec, JointLabelSpec, QuantileGrid, RealDomainSpec
@@ -170,15 +171,8 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
             yield ("prior",), f"a ledger needs {key}: NAME beside data"
         if ledger is None and named:
             yield ("prior", key), "is only for a budget ledger: add privacy.ledger, or remove this"
-    if ledger is not None and is_url(ledger):
-        try:
-            url = Url.parse(ledger)
-        except InputError as error:
-            yield ("privacy", "ledger"), str(error)
-            return
-        if url.has_password:
-            reason = "others can read a spec: put the password into ~/.pgpass or PGPASSWORD"
-            yield ("privacy", "ledger"), reason
+    if ledger is not None and (reason := why_refused(ledger)) is not None:
+        yield ("privacy", "ledger"), reason
 
 
 def _check_groups(spec: Spec) -> Iterator[Misfit]:
@@ -372,9 +366,15 @@ def load_spec(path: Path) -> tuple[Spec, bytes]:
 def parse_spec(text: str, source: str = "spec", directory: Path | None = None) -> Spec:
     """Validate the text of a spec; ``source`` names it in errors.
 
-    Paths of public grids are relative to ``directory``; without one, such a grid is refused.
+    Paths of public grids are relative to ``directory``; without one, such a grid is refused. A
+    project file there completes the spec.
     """
     spec, yaml = _SPEC.parse(text, source)
+    project = None if directory is None else find_project(directory)
+    if project is not None and project.keys.ledger is not None:
+        spec, found = _in_project(spec, project)
+        if found:
+            raise _SPEC.refusal(source, yaml, found)
     read_public_grids(spec, directory)
     if isinstance(spec.loss, LossFile):
         domain = spec.domain
@@ -390,6 +390,20 @@ def parse_spec(text: str, source: str = "spec", directory: Path | None = None) -
     if found:
         raise _SPEC.refusal(source, yaml, found)
     return spec
+
+
+def _in_project(spec: Spec, project: Project) -> tuple[Spec, list[Misfit]]:
+    """The spec with the ledger of the project file beside it, and where the two differ."""
+    privacy, prior, folder = spec.privacy, spec.prior, project.path.parent
+    stated: list[tuple[str, str, str | None]] = [("privacy", "ledger", privacy.ledger)]
+    if isinstance(prior, PrivatePrior):
+        names = {key: getattr(project.keys, key) for key in ("data_set", "data_version")}
+        stated += [("prior", key, getattr(prior, key)) for key in names]
+        prior = prior.model_copy(update=names)
+    wrong = [((part, key), project.misfit(key, value, folder)) for part, key, value in stated]
+    privacy = privacy.model_copy(update={"ledger": project.keys.ledger})
+    spec = spec.model_copy(update={"privacy": privacy, "prior": prior})
+    return spec, [(key, reason) for key, reason in wrong if reason is not None]
 
 
 def json_schema() -> str:

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from labeldp_compile.ledger_url import why_refused
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.solve.loss_families import FAMILY_RECORDS
@@ -27,6 +28,8 @@ from labeldp_compile.yaml_model import Category, Number, Strict, TextData
 
 MAX_LABELS_PER_USER = 10_000
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_DataName = Annotated[str, Field(pattern=_NAME, max_length=100)]
+_Place = Annotated[str, Field(min_length=1, max_length=1000)]
 MIN_EPSILON = Decimal("0.000001")
 _MIN_PRIOR = Decimal("1e-9")  # counts with more noise do not fit int64
 
@@ -280,17 +283,11 @@ class PrivatePrior(TextData):
         min_length=1,
         description="if the file is a histogram with one row per label: its column of whole counts",
     )
-    data_set: str | None = Field(
-        None,
-        pattern=_NAME,
-        max_length=100,
-        description="name of the data set in the ledger; its budget covers all versions",
+    data_set: _DataName | None = Field(
+        None, description="name of the data set in the ledger; its budget covers all versions"
     )
-    data_version: str | None = Field(
-        None,
-        pattern=_NAME,
-        max_length=100,
-        description="version of the data; other data need another version",
+    data_version: _DataName | None = Field(
+        None, description="version of the data; other data need another version"
     )
 
 
@@ -337,6 +334,33 @@ class UniformPrior(Strict):
 
 Goal = Literal["training", "labels"]
 """The use of private labels: a model that learns from many, or a person who reads each."""
+
+
+class ProjectKeys(Strict):
+    """The keys of ``labeldp.yaml``: rules for all specs and artifacts in its folder."""
+
+    version: Literal[1] = Field(description="version of the format of this file")
+    ledger: _Place | None = Field(
+        None,
+        description="budget ledger (labeldp ledger init): a file, relative to this one, or "
+        "postgresql://… without a password; compile and randomize book in it",
+    )
+    data_set: _DataName | None = Field(None, description="name of the table in the ledger")
+    data_version: _DataName | None = Field(None, description="as in the prior of a spec")
+    policy: _Place | None = Field(
+        None, description="policy that plan, compile and randomize demand, relative to this file"
+    )
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        place = self.ledger, self.data_set, self.data_version
+        if any(place) and not all(place):
+            raise ValueError("ledger, data_set and data_version belong together: give all three")
+        if not any((*place, self.policy)):
+            raise ValueError("the file states nothing: give ledger or policy")
+        if reason := why_refused(self.ledger or ""):
+            raise ValueError(f"ledger: {reason}")
+        return self
 
 
 class Auto(Strict):

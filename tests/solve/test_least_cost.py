@@ -137,7 +137,7 @@ def test_short_words_are_as_private(tmp_path, bits):
     "minima", [None, np.zeros(5), np.full(5, 0.9), np.array([1e-30, 1, 0, 0, 0])]
 )
 def test_a_wrong_solution_is_as_private_and_claims_no_more(tmp_path, monkeypatch, minima):
-    def wrong(costs, prior, epsilon, observer):
+    def wrong(costs, prior, epsilon, observer, more):
         if minima is None:
             raise ValueError("HiGHS gives up")
         return optimum.GridSolution(np.zeros((5, 5)), minima, np.full(5, 1e3), 0.0)

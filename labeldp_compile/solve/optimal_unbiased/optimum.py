@@ -391,7 +391,11 @@ def solve_lp_grid(
 
 
 def solve_lp_costs(
-    costs: Floats, prior: Floats, epsilon: float, observer: Observer = QUIET
+    costs: Floats,
+    prior: Floats,
+    epsilon: float,
+    observer: Observer = QUIET,
+    more: NDArray[np.bool_] | None = None,
 ) -> GridSolution:
     """Solve the linear program of ``solve_lp_grid`` without the means, for any costs.
 
@@ -399,6 +403,7 @@ def solve_lp_costs(
         costs: [k, n] of label y and output i, ≥ 0, and not the same for all labels.
         prior: [k], sums to 1. epsilon: privacy parameter.
         observer: gets a line every few seconds.
+        more: [k, n], where an output may get more than its least probability; None is everywhere.
 
     Raises:
         ValueError: HiGHS gives up. TimeLimitError: after an hour.
@@ -412,7 +417,7 @@ def solve_lp_costs(
     unit = min(response, float((prior @ costs).min())) / _LARGE or 1.0
     weighted = prior[:, None] * costs / unit
     method: Literal["simplex", "ipm"] = "ipm" if k * n > _FEW_CELLS else "simplex"
-    found = _solve_table(weighted, epsilon, sums, method=method, observer=observer)
+    found = _solve_table(weighted, epsilon, sums, more, method=method, observer=observer)
     return replace(found, loss=found.loss * unit, duals=found.duals * unit)
 
 
@@ -423,34 +428,45 @@ def _solve_table(
     weighted: Floats,
     epsilon: float,
     sums: Sequence[tuple[Floats, Floats]],
+    more: NDArray[np.bool_] | None = None,
     *,
     method: Literal["simplex", "ipm"] | None = None,
     observer: Observer,
 ) -> GridSolution:
     """The least Σ weighted·P of ε-DP tables P with P·v = w for each (v [n], w [k]) of ``sums``."""
     k, n = weighted.shape
-    cells = sparse.identity(k * n, format="csr")
-    columns = sparse.vstack([sparse.identity(n)] * k, format="csr")
+    kept = np.ones(k * n, bool) if more is None else more.ravel()
+    each = sparse.identity(k * n, format="csc")[:, kept]
+    cells = sparse.identity(each.shape[1], format="csr")
+    columns = sparse.vstack([sparse.identity(n)] * k, format="csr")[kept]
     # Unknowns: x row by row, then the n minima times the scale.
     growth = float(np.expm1(epsilon))
     scale = 1.0 if method is None else max(growth, 1.0)
     private = sparse.hstack([cells, -growth / scale * columns])
     every = [
-        sparse.hstack([sparse.kron(sparse.identity(k), row[None, :]), np.tile(row / scale, (k, 1))])
+        sparse.hstack(
+            [
+                sparse.kron(sparse.identity(k), row[None, :], format="csr") @ each,
+                np.tile(row / scale, (k, 1)),
+            ]
+        )
         for row, _ in sums
     ]
     right = np.concatenate([side for _, side in sums])
+    none = np.zeros(cells.shape[0])
     try:
         unknowns, duals, loss = solve_linear_program(
-            np.concatenate([weighted.ravel(), weighted.sum(axis=0) / scale]),
+            np.concatenate([weighted.ravel()[kept], weighted.sum(axis=0) / scale]),
             sparse.vstack([private, *every], format="csc"),
-            np.concatenate([np.full(k * n, -np.inf), right]),
-            np.concatenate([np.zeros(k * n), right]),
+            np.concatenate([none - np.inf, right]),
+            np.concatenate([none, right]),
             method=method,
             observer=observer,
         )
     except UnsolvedError as error:
         raise ValueError(f"the linear program on {n} outputs was not solved: {error}") from None
     unknowns = np.maximum(unknowns, 0.0)
-    minima = unknowns[k * n :] / scale
-    return GridSolution(unknowns[: k * n].reshape(k, n) + minima, minima, duals[k * n :], loss)
+    minima = unknowns[none.size :] / scale
+    table = np.tile(minima, k)
+    table[kept] += unknowns[: none.size]
+    return GridSolution(table.reshape(k, n), minima, duals[none.size :], loss)

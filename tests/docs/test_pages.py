@@ -45,6 +45,7 @@ def ran(tmp_path_factory):
             "nightly.md",
             "diff.md",
             "ledger.md",
+            "project.md",
             "verify.md",
         ),
         pytest.param("policy.md", marks=pytest.mark.slow),

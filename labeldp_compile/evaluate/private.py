@@ -18,6 +18,7 @@ from labeldp_learn.toolkit import (
     CONFIDENCE,
     Bin,
     Measured,
+    OutputCounts,
     PrivateLabels,
     calibration,
     evaluate,
@@ -263,7 +264,8 @@ def evaluate_tables(
         for name, one in given.items()
         if not classes or (len(labels.labels) == 2 and one.dtype.kind == "f")
     }
-    hardly = hardly_private(decoded, {part.number: part.codes for part in labels.parts})
+    every = {one.number: np.unique(one.codes, return_counts=True) for one in labels.parts}
+    hardly = hardly_private(decoded, {i: OutputCounts(*counts) for i, counts in every.items()})
     warnings = [*private_warnings(reader, hardly), *_few_rows(measured, person)]
     name, left = decoded.certificate.name, len(has) - rows
     return Evaluation(name, rows, CONFIDENCE, measured, bins, warnings, left, noted)

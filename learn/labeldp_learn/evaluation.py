@@ -407,9 +407,9 @@ def _within_one(shares: Floats) -> Floats:
     return shares
 
 
-def rows_of_block(every: Iterable[NDArray[Any]]) -> int:
-    """How many rows a block has, by its predictions."""
-    widest = max(one.shape[1] if one.ndim == _MATRIX else 1 for one in every)
+def rows_of_block(every: Iterable[Any]) -> int:
+    """How many rows a block has, by the ``shape`` (n,) or (n, c) of each of its predictions."""
+    widest = max(math.prod(one.shape[1:]) for one in every)
     return max(1, min(_MOST_ROWS, _ENTRIES // widest))
 
 
@@ -454,7 +454,7 @@ def chosen_metrics(
         return list(metrics)
     if is_numeric(private.opened):
         return ["squared error", "absolute error"]
-    if any(given.ndim == 1 for given in every.values()):
+    if any(len(given.shape) == 1 for given in every.values()):
         return ["accuracy"]
     return ["log loss", "accuracy", *(["AUC"] if len(private.labels) == 2 else [])]
 

@@ -727,8 +727,8 @@ def _smallest(
             up_to = np.cumsum(counts[bits])
             digit = int(np.searchsorted(up_to, rank))
             found[i] = (bits << 16 | digit, rank - int(up_to[digit] - counts[bits][digit]))
-    signed = np.array([bits ^ (1 << 63 if bits >> 63 else (1 << 64) - 1) for bits, _ in found])
-    values = signed.astype(np.uint64).view(np.float64).tolist()
+    signed = (bits ^ (1 << 63 if bits >> 63 else (1 << 64) - 1) for bits, _ in found)
+    values = np.array(list(signed), np.uint64).view(np.float64).tolist()
     return [(value, rank) for value, (_, rank) in zip(values, found, strict=True)]
 
 

@@ -11,6 +11,7 @@ from labeldp_learn import (
     PrivateLabels,
     calibration,
     evaluate,
+    evaluation,
     scorer,
 )
 from labeldp_learn.evaluation import METRICS, Rows
@@ -170,6 +171,26 @@ def test_calibration_follows_the_true_means():
     places = np.random.default_rng(0).integers(0, 12, 4000)
     numbers = calibration(PrivateLabels(artifact, drawn(artifact, places)), places, bins=2)
     assert numbers[0].observed < numbers[1].observed
+
+
+def test_deciles_are_those_of_a_stable_sort(monkeypatch):
+    """Equal predictions, 0 and −0 among them, go to deciles in the order of the rows."""
+    monkeypatch.setattr(evaluation, "_MOST_ROWS", 16)
+    artifact, generator = open_artifact(NUMBERS), np.random.default_rng(0)
+    private = PrivateLabels(artifact, drawn(artifact, generator.integers(0, 12, 500)))
+    labels = np.array(list(artifact.label.listed), float)
+    observed = private.unbiased(labels[:, None])[:, 0]
+    for predicted in (
+        np.round(generator.normal(size=500), 1) * generator.choice([1e-300, 1.0, 1e300], 500),
+        np.zeros(500) * generator.choice([-1, 1], 500),
+        generator.integers(-2, 3, 500),
+    ):
+        for bins in (1, 3, 10, 500):
+            parts = np.array_split(np.argsort(predicted, kind="stable"), bins)
+            found = calibration(private, predicted, bins)
+            assert [one.rows for one in found] == list(map(len, parts))
+            means = [(predicted[rows].mean(), observed[rows].mean()) for rows in parts]
+            assert np.allclose([(b.predicted, b.observed) for b in found], means, rtol=1e-9)
 
 
 def test_a_search_tunes_on_private_labels():

@@ -135,8 +135,8 @@ class Estimate:
         low, high = self.range
         return min(max(self.top / self.bottom, low), high) if self.bottom > 0 else (low + high) / 2
 
-    def add(self, each: Terms, persons: NDArray[np.int64] | None = None, times: Any = 1.0) -> None:
-        """Add rows ``less`` N and D; each stands for so many ``times``."""
+    def add(self, each: Terms, persons: NDArray[np.int64] | None = None, times: Any = None) -> None:
+        """Add rows ``less`` N and D; each stands for so many ``times``, 1 by default."""
         self.noisy |= each.noisy
         self.varies |= bool(each.rows.any())
         a: Any = each.rows
@@ -148,9 +148,12 @@ class Estimate:
             of_each = spread if persons is None else np.bincount(persons, spread)
             self._spread += float(of_each.sum())
             self._largest = max(self._largest, float(of_each.max()))
-        error = a - self.value * b
-        products = np.ones(len(a)), a * a, a * b, b * b, error**2, error**3, error**4
-        self._powers.append(tuple(float(np.sum(times * product)) for product in products))
+        error, square = a - self.value * b, np.square(a - self.value * b)
+        counts = np.ones(len(a)) if times is None else times
+        weighted = counts * error
+        powers = (counts * a @ a, counts * a @ b, counts * b @ b, weighted @ error)
+        sums = (*powers, weighted @ square, (weighted * error) @ square)
+        self._powers.append((float(counts.sum()), *map(float, sums)))
 
     @property
     def largest(self) -> float | None:
@@ -477,7 +480,7 @@ def _linear(
 
     def terms(places: NDArray[np.int64], predicted: Any) -> Terms:
         weights, rest = parts(predicted)
-        each = np.einsum("nj,nj->n", known[places], weights) + rest
+        each = np.einsum("nj,nj->n", known.take(places, axis=0), weights) + rest
         return Terms(each, spread=weights * deviations, noisy=bool(weights.any()))
 
     return terms
@@ -718,10 +721,10 @@ def _smallest(
         counts = {bits: np.zeros(1 << 16, np.int64) for bits, _ in found}
         for block in blocks():
             keys = block.view(np.uint64)
-            keys = keys ^ np.where(keys >> 63, ~np.uint64(0), np.uint64(1 << 63))
-            first, next_bits = keys >> shift >> 16, keys >> shift & 0xFFFF
+            keys = np.sort(keys ^ np.where(keys >> 63, ~np.uint64(0), np.uint64(1 << 63)))
             for bits in counts:
-                digits = next_bits[first == bits].astype(np.int64)
+                own = slice(*np.searchsorted(keys >> shift >> 16, (bits, bits + 1)))
+                digits = (keys[own] >> shift & 0xFFFF).astype(np.int64)
                 counts[bits] += np.bincount(digits, minlength=1 << 16)
         for i, (bits, rank) in enumerate(found):
             up_to = np.cumsum(counts[bits])

@@ -380,29 +380,20 @@ def evaluate_tables(
         parts = [(None, table.rows(every, partial(together.blocks, 0)))]
     if by is not None:
         apart = _Sorted(columns, by_group=True)
-        order = sorted(table.names, key=rank)
-        parts += [
-            (
-                "null" if name is None else name,
-                table.rows(every, partial(apart.blocks, table.names[name])),
-            )
-            for name in order
-        ]
+        for name in sorted(table.names, key=rank):
+            of_group = table.rows(every, partial(apart.blocks, table.names[name]))
+            parts.append(("null" if name is None else name, of_group))
     measured = [one for name, part in parts for one in measure(part, names, CONFIDENCE, name)]
-    rows, labels = whole.count, whole.private
+    rows = whole.count
     classes = isinstance(decoded.label, CategoricalDomain)
     bins = {
         name: calibration_of(whole, name, min(10, rows), CONFIDENCE)
         for name in every
         if not classes or (len(listed) == 2 and kinds[name] == "f")
     }
-    counts = {
-        one.number: OutputCounts(one.codes, one.counts.astype(np.int64)) for one in labels.parts
-    }
-    warnings = [
-        *private_warnings(reader, hardly_private(decoded, counts)),
-        *_few_rows(measured, person),
-    ]
+    tables = {one.number: (one.codes, one.counts.astype(int)) for one in whole.private.parts}
+    hardly = hardly_private(decoded, {i: OutputCounts(*one) for i, one in tables.items()})
+    warnings = [*private_warnings(reader, hardly), *_few_rows(measured, person)]
     name, left = decoded.certificate.name, len(table.has) - rows
     return Evaluation(name, rows, CONFIDENCE, measured, bins, warnings, left, noted)
 
@@ -461,7 +452,7 @@ class _PrivateTable:
 
     Attributes:
         has: [n] whether a row of the table has a private label. Only these rows are in the others.
-        places: [r] the place of each private label in ``order``.
+        places: [r] the number of each private label, in the order in which they first occurred.
         groups, names: [r] the number of each row's group, and the number of each name.
         persons: [r] digests of persons; without a column of persons, the number of a block.
         codes: [m] the distinct private labels, increasing.
@@ -484,10 +475,8 @@ class _PrivateTable:
             new = np.setdiff1d(codes, self.codes)
             at = np.searchsorted(self.codes, new)
             numbers = np.arange(len(self.codes), len(self.codes) + len(new))
-            self.codes, self._places = (
-                np.insert(self.codes, at, new),
-                np.insert(self._places, at, numbers),
-            )
+            self._places = np.insert(self._places, at, numbers)
+            self.codes = np.insert(self.codes, at, new)
             self.places.append(self._places[np.searchsorted(self.codes, codes)].astype(np.int32))
             groups = np.zeros(len(rows), np.int32)
             if by is not None:

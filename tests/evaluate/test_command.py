@@ -234,7 +234,7 @@ def test_one_row_with_most_of_the_variance_is_named(files, tmp_path):
         assert all(m["largest"] is None for m in found if m["metric"] == "absolute error")
 
 
-BLOCK, MANY = 64, 700
+BLOCK, MANY = 32, 200
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ def test_results_do_not_depend_on_how_tables_are_read(files, read_by, tmp_path, 
     """Persons, groups and equal predictions are in several batches, blocks and runs."""
     folder, path = files[0], tmp_path / f"x.{ending}"
     table = pq.read_table(folder / f"{name}.parquet").slice(0, MANY)
-    who, group = np.random.default_rng(0).integers(0, 150, MANY), table["g"].to_numpy()
+    who, group = np.random.default_rng(0).integers(0, 60, MANY), table["g"].to_numpy()
     one = np.round(table["one"].to_numpy(), 1)
     columns = {"y": table["y"], "g": group, "who": who * 4096, "one": one, "other": table["other"]}
     (pq.write_table if ending == "parquet" else pa_csv.write_csv)(pa.table(columns), path)

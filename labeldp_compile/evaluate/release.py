@@ -30,14 +30,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from labeldp_learn.toolkit import prepared
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.evaluate.private import read_predictions, require_rows
+from labeldp_compile.evaluate.private import (
+    Column,
+    prepared_columns,
+    read_predictions,
+    require_rows,
+)
 from labeldp_compile.ledger.entries import AskedOfLabels
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.ledger.store import open_store
@@ -325,17 +329,16 @@ def release_tables(
     given = read_predictions(domain, predictions, models, form, true_labels)
     numeric = not isinstance(domain, CategoricalDomain)
     listed = list(domain.listed)
-    every = {model: prepared(listed, one, numeric=numeric) for model, one in given.items()}
     persons, rows = _persons(reader, person, true_labels), _rows(reader)
     require_rows(predictions, given, rows, table)
     known = _with_label(reader)
-    if known is not None:
-        every = {model: one[known] for model, one in every.items()}
-        persons, rows = None if persons is None else persons[known], int(known.sum())
+    has = np.ones(rows, bool) if known is None else known
+    persons, rows = None if persons is None else persons[has], int(has.sum())
+    every = prepared_columns(predictions, given, listed, has.__getitem__, numeric=numeric)
     wanted = _metrics(metrics, every, numeric=numeric)
     labels = np.asarray(listed, np.float64) if numeric else np.arange(len(listed))
     # Equal predictions are asked for once, in an order that does not depend on names.
-    contents = {model: hashlib.sha256(one.tobytes()).hexdigest() for model, one in every.items()}
+    contents = {model: one.sha256() for model, one in every.items()}
     distinct = {contents[model]: one for model, one in sorted(every.items())}
     order = [(metric, content) for metric in wanted for content in sorted(distinct)]
     if steps(len(order), len(listed)) > MOST_STEPS:
@@ -411,12 +414,10 @@ def _with_label(reader: TableReader) -> NDArray[np.bool_] | None:
     return known
 
 
-def _metrics(
-    metrics: Sequence[str], every: Mapping[str, NDArray[Any]], *, numeric: bool
-) -> list[str]:
+def _metrics(metrics: Sequence[str], every: Mapping[str, Column], *, numeric: bool) -> list[str]:
     """The metrics that were asked for; by default all that fit."""
     fitting = [name for name, loss in BOUNDED.items() if loss.of_numbers == numeric]
-    if not numeric and any(one.ndim == 1 for one in every.values()):
+    if not numeric and any(len(one.shape) == 1 for one in every.values()):
         fitting.remove("log loss")
     for name in metrics:
         if name not in fitting:
@@ -445,7 +446,7 @@ def _account(
 
 
 def _units(
-    metric: str, labels: NDArray[Any], predicted: NDArray[Any], least: float, part: slice
+    metric: str, labels: NDArray[Any], predicted: Column, least: float, part: slice
 ) -> Whole:
     return BOUNDED[metric].units(labels, predicted[part], least)
 

@@ -1,7 +1,9 @@
 """``labeldp evaluate``: metrics that fit true labels, differences, groups, and refusals."""
 
+import errno
 import hashlib
 import json
+import os
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -11,9 +13,12 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_learn import PrivateLabels, evaluate, evaluation
 from labeldp_runtime import Randomizer
 
 from labeldp_compile.cli import main
+from labeldp_compile.evaluate import private
+from labeldp_compile.tabular import reader
 from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
 from tests.fixtures.compiled import compile_text
 
@@ -227,3 +232,89 @@ def test_one_row_with_most_of_the_variance_is_named(files, tmp_path):
         largest = [m["largest"] for m in found if m["metric"] == "squared error"]
         assert (max(largest) > 0.5) == warned and (min(largest) < 0.1)
         assert all(m["largest"] is None for m in found if m["metric"] == "absolute error")
+
+
+BLOCK, MANY = 32, 200
+
+
+@pytest.fixture
+def read_by(monkeypatch):
+    """A function after which tables are read in batches of so many rows; blocks are small."""
+    read = reader._batches
+    monkeypatch.setattr(evaluation, "_MOST_ROWS", BLOCK)
+    monkeypatch.setattr(private, "_BLOCK", BLOCK)
+    monkeypatch.setattr(private, "_RUN", 3)
+    monkeypatch.setattr(private, "_IN_MEMORY", 1)
+
+    def set_rows(rows):
+        def divided(*given):
+            for batch in read(*given):
+                yield from (batch.slice(i, rows) for i in range(0, len(batch), rows))
+
+        monkeypatch.setattr(reader, "_batches", divided)
+
+    return set_rows
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("name", ["binary", "numbers"])
+def test_results_do_not_depend_on_how_tables_are_read(files, read_by, tmp_path, name, ending):
+    """Persons, groups and equal predictions are in several batches, blocks and runs."""
+    folder, path = files[0], tmp_path / f"x.{ending}"
+    table = pq.read_table(folder / f"{name}.parquet").slice(0, MANY)
+    who, group = np.random.default_rng(0).integers(0, 60, MANY), table["g"].to_numpy()
+    one = np.round(table["one"].to_numpy(), 1)
+    columns = {"y": table["y"], "g": group, "who": who * 4096, "one": one, "other": table["other"]}
+    (pq.write_table if ending == "parquet" else pa_csv.write_csv)(pa.table(columns), path)
+    given = (folder / f"{name}.onnx", path, path, "--model", "one", "--model", "other", "--json")
+    labels = PrivateLabels(folder / f"{name}.onnx", table["y"])
+    models = {"one": one, "other": table["other"].to_numpy()}
+    for options in ({}, {"by": group}, {"persons": who}, {"by": group, "persons": who}):
+        words = [*(["--by", "g"] if "by" in options else [])]
+        words += ["--person", "who"] if "persons" in options else []
+        results = []
+        for rows in (1, 7, 10**5):
+            read_by(rows)
+            done = labeldp(*given, *words)
+            assert done.exit_code == 0, done.output
+            results.append(json.loads(done.stdout))
+        assert results[0] == results[1] == results[2]
+        found = results[0]["measured"]
+        for expected, measured in zip(evaluate(labels, models, **options), found, strict=True):
+            for key, value in vars(expected).items():
+                close = pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+                assert measured[key] == close, (key, measured)
+        order = np.argsort(one, kind="stable")
+        means = [one[rows].mean() for rows in np.array_split(order, 10)]
+        assert [b["predicted"] for b in results[0]["calibration"]["one"]] == pytest.approx(means)
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), ("0", "1")])
+@pytest.mark.parametrize("rows", [1, 7, 10**5])
+def test_later_cells_decide_whether_text_is_labels_or_numbers(read_by, tmp_path, names, rows):
+    spec = BINARY.replace('"no"', f'"{names[0]}"').replace('"yes"', f'"{names[1]}"')
+    (tmp_path / "a.onnx").write_bytes(compile_text(spec).model)
+    given = [*["0"] * 9, *["1"] * 9, "0.5", " 1"]
+    private_labels = [names[i % 2] for i in range(len(given))]
+    lines = ["y,one,name", *map(",".join, zip(private_labels, given, private_labels, strict=True))]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    read_by(rows)
+    table = tmp_path / "x.csv"
+    words = (tmp_path / "a.onnx", table, table, "--metric", "log loss", "--json")
+    done = labeldp(*words, "--model", "one")
+    assert done.exit_code == 0, done.output
+    labels = PrivateLabels(tmp_path / "a.onnx", private_labels)
+    (expected,) = evaluate(labels, {"one": np.array(given, float)}, ["log loss"])
+    assert json.loads(done.stdout)["measured"][0]["value"] == pytest.approx(expected.value)
+    named = labeldp(*words, "--model", "name")
+    assert named.exit_code == 2 and "predictions are labels" in named.stderr
+
+
+def test_a_full_disk_is_one_clear_error(files, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.write", full)
+    done = labeldp(*words(files[0], "numbers"))
+    assert done.exit_code == 2 and "set TMPDIR" in done.stderr and not done.stdout
+    assert len(done.stderr.splitlines()) == 1

@@ -14,18 +14,23 @@ Predictions must not come from these private labels: evaluate on rows, and perso
 was not trained on.
 
 Rows are read in blocks, twice for each metric: for its mean, then for the powers of what each row,
-or person, is away from it. Memory holds one block, but for AUC, which sorts all scores.
+or person, is away from it. Memory holds one block, and for AUC and deciles at most ``_MOST_LEVELS``
+distinct predictions.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+from labeldp_verify.artifact import Artifact
 from numpy.typing import ArrayLike, NDArray
 
 from labeldp_learn.columns import PrivateLabelError, array_of, indices_in, is_missing
@@ -43,41 +48,46 @@ _ROUNDED = 1e-5  # by which probabilities of float32 may lie outside of [0, 1]
 _ROUNDING = 1e-12  # of a value: standard errors below it are those of float64
 _ENTRIES = 1 << 20  # predictions of a block
 _MOST_ROWS = 1 << 16
+_MOST_LEVELS = 1 << 20
 
 
-class Block(NamedTuple):
-    """Some rows.
-
-    Attributes:
-        places: [b] of each row's private label among the distinct ones.
-        predictions: by the name of the model, as ``prepared`` makes them.
-        persons: [b] numbers of persons, all of whose rows are in this block; or None.
-    """
-
-    places: NDArray[np.int64]
-    predictions: Mapping[str, NDArray[Any]]
-    persons: NDArray[Any] | None = None
+Block = tuple[NDArray[np.int64], Mapping[str, NDArray[Any]], NDArray[Any] | None]
+"""Of some rows: ``codes`` [b] of private labels, predictions by the name of the model as
+``prepared`` makes them, and numbers of persons [b], all of whose rows are here, or None."""
 
 
-@dataclass(frozen=True)
 class Rows:
     """Rows of any number, which are read in blocks as often as sums need them.
 
     Attributes:
-        private: their distinct private labels, with ``counts``.
+        private: their distinct private labels, increasing, with ``counts``.
         models: the names of the predictions.
-        blocks: gives the same blocks in the same order each time. Sums of floats depend on them, so
-            the rows of a block must not depend on how a file is read.
+        count: n.
     """
 
-    private: PrivateLabels
-    models: Sequence[str]
-    blocks: Callable[[], Iterable[Block]]
+    def __init__(
+        self, artifact: Artifact, models: Sequence[str], read: Callable[[], Iterable[Block]]
+    ) -> None:
+        """``read`` gives the same blocks in the same order each time.
 
-    @property
-    def count(self) -> int:
-        """n."""
-        return int(np.sum(self.private.counts))
+        Sums of floats depend on blocks, so these must not depend on how a file is read.
+        """
+        self.models, self._read = models, read
+        times = Counter[int]()
+        for codes, *_ in read():
+            found = np.unique(codes, return_counts=True)
+            times.update(dict(zip(*map(NDArray.tolist, found), strict=True)))
+        distinct = np.array(sorted(times), np.int64)
+        counts = np.array([times[code] for code in distinct.tolist()])
+        self.private, self.count = (
+            PrivateLabels.of_outputs(artifact, distinct, counts),
+            times.total(),
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """As they are read, with the places [b] of private labels among the distinct ones."""
+        for codes, given, persons in self._read():
+            yield np.searchsorted(self.private.codes, codes), given, persons
 
 
 class Terms(NamedTuple):
@@ -90,26 +100,29 @@ class Terms(NamedTuple):
         spread: [b, j] standard deviations that a row's private label is expected to add, of j
             independent parts, by its prediction alone; None where no row can have most of them.
         noisy: whether they depend on private labels.
+        coarse: how far N can be off, because predictions were rounded.
     """
 
     rows: Floats
     weights: Floats | None = None
     spread: Floats | None = None
     noisy: bool = True
+    coarse: float = 0.0
 
     def minus(self, other: Terms) -> Terms:
         """The difference of two estimates from the same rows, which have the same D."""
         spread = None
         if self.spread is not None and other.spread is not None:
             spread = self.spread - other.spread
-        return Terms(self.rows - other.rows, self.weights, spread, self.noisy or other.noisy)
+        coarse = self.coarse + other.coarse
+        return Terms(
+            self.rows - other.rows, self.weights, spread, self.noisy or other.noisy, coarse
+        )
 
-    def less(self, top: float, bottom: float) -> Terms:
-        """How far the errors of N and D are moved by each row; a sum over pairs, by both rows."""
-        if self.weights is None:
-            return self._replace(rows=self.rows - top)
-        rows, weights = 2 * (self.rows - top), 2 * (self.weights - bottom)
-        return self._replace(rows=rows, weights=weights)
+    def sums(self) -> tuple[float, float]:
+        """What they add to n·N and n·D."""
+        bottom = len(self.rows) if self.weights is None else self.weights.sum()
+        return float(self.rows.sum()), float(bottom)
 
 
 class Estimate:
@@ -120,6 +133,7 @@ class Estimate:
         range: what N/D can be.
         noisy: whether it depends on the private labels at all.
         varies: whether rows differ.
+        coarse: as of ``Terms``.
     """
 
     def __init__(self, top: float, bottom: float, ends: tuple[float, float]) -> None:
@@ -127,7 +141,7 @@ class Estimate:
         self.top, self.bottom, self.range = top, bottom, ends
         self.noisy = self.varies = False
         self._powers: list[tuple[float, ...]] = []
-        self._spread, self._largest = 0.0, 0.0
+        self._spread = self._largest = self.coarse = 0.0
 
     @property
     def value(self) -> float:
@@ -136,11 +150,15 @@ class Estimate:
         return min(max(self.top / self.bottom, low), high) if self.bottom > 0 else (low + high) / 2
 
     def add(self, each: Terms, persons: NDArray[np.int64] | None = None, times: Any = None) -> None:
-        """Add rows ``less`` N and D; each stands for so many ``times``, 1 by default."""
+        """Add rows, each of which counts ``times`` [b], 1 by default."""
+        # How far each row moves the errors of N and D; a sum over pairs is moved by both rows.
+        a: Any = each.rows - self.top
+        b: Any = np.zeros(len(a))
+        if each.weights is not None:
+            a, b = 2 * a, 2 * (each.weights - self.bottom)
         self.noisy |= each.noisy
-        self.varies |= bool(each.rows.any())
-        a: Any = each.rows
-        b: Any = np.zeros(len(each.rows)) if each.weights is None else each.weights
+        self.varies |= bool(a.any())
+        self.coarse = each.coarse
         if persons is not None:
             a, b = np.bincount(persons, a), np.bincount(persons, b)
         if each.spread is not None:
@@ -192,7 +210,7 @@ class Estimate:
             middle = (self.top * self.bottom - square * both) / divisor
             inside = middle**2 - (self.top**2 - square * top) / divisor
             end = middle + side * math.sqrt(max(inside, 0.0)) if divisor > 0 else side * math.inf
-            ends.append(min(max(end, low), high))
+            ends.append(min(max(end + side * self.coarse / self.bottom, low), high))
         return ends[0], ends[1], math.sqrt(variance) / self.bottom
 
 
@@ -298,7 +316,8 @@ def evaluate(
             raise PrivateLabelError(
                 f"there are {len(given):,} predictions of {name!r} for {private.rows:,} labels"
             )
-    names = chosen_metrics(private, every, metrics)
+    probabilities = all(given.ndim == _MATRIX for given in every.values())
+    names = chosen_metrics(private, metrics, probabilities=probabilities)
     numbers = None if persons is None else _distinct(persons, private.rows, "persons")[1]
     parts: list[tuple[Any, NDArray[np.int64]]] = [(None, np.arange(private.rows))]
     if by is not None:
@@ -318,34 +337,31 @@ def measure(
 ) -> list[Measured]:
     """``evaluate`` for rows in blocks, which are those of ``group``. Raises PrivateLabelError."""
     n, measured, models = rows.count, [], rows.models
-    pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
+    keys = [*((model,) for model in models), *combinations(models, 2)]
     for metric in metrics:
-        terms = {model: METRICS[metric](rows, model) for model in models}
-        means = {model: _means(rows, model, of) for model, of in terms.items()}
-        ends = RANGES.get(metric, (-math.inf, math.inf))
-        each = {model: Estimate(*means[model], ends) for model in models}
-        apart = ends[0] - ends[1], ends[1] - ends[0]
-        both = {(a, b): Estimate(means[a][0] - means[b][0], means[a][1], apart) for a, b in pairs}
-        for block in rows.blocks():
-            own = {
-                model: of(block.places, block.predictions[model]).less(*means[model])
-                for model, of in terms.items()
-            }
-            persons = block.persons
-            if persons is not None:
-                persons = np.unique(persons, return_inverse=True)[1]
-            for model, estimate in each.items():
-                estimate.add(own[model], persons)
-            for (a, b), estimate in both.items():
-                estimate.add(own[a].minus(own[b]), persons)
-        for (a, _), estimate in both.items():
-            # Equal predictions: their difference is 0 whatever the labels are.
-            estimate.noisy &= bool(estimate.top) or estimate.varies or not each[a].varies
-        named = {**each, **{f"{a} − {b}": estimate for (a, b), estimate in both.items()}}
-        for name, one in named.items():
-            low, high, error = one.interval(_reach(confidence), n)
-            found = one.value, low, high, error, n, one.largest
-            measured.append(Measured(metric, name, group, *found))
+        of = {model: METRICS[metric](rows, model) for model in models}
+
+        def blocks(of: Mapping[str, RowTerms] = of) -> Iterator[tuple[Any, list[Terms]]]:
+            for places, given, persons in rows.blocks():
+                each = {model: terms(places, given[model]) for model, terms in of.items()}
+                yield persons, [reduce(Terms.minus, map(each.__getitem__, key)) for key in keys]
+
+        sums = zip(*([terms.sums() for terms in each] for _, each in blocks()), strict=True)
+        low, high = RANGES.get(metric, (-math.inf, math.inf))
+        estimates = {}
+        for key, parts in zip(keys, sums, strict=True):
+            top, bottom = (math.fsum(part) / n for part in zip(*parts, strict=True))
+            ends = (low - high, high - low) if key[1:] else (low, high)
+            estimates[key] = Estimate(top, bottom, ends)
+        for who, each in blocks():
+            persons = None if who is None else np.unique(who, return_inverse=True)[1]
+            for estimate, terms in zip(estimates.values(), each, strict=True):
+                estimate.add(terms, persons)
+        for key, one in estimates.items():
+            # The difference of equal predictions is 0 for any labels.
+            one.noisy &= bool(one.top) or one.varies or not estimates[key[:1]].varies
+            found = one.value, *one.interval(_reach(confidence), n), n, one.largest
+            measured.append(Measured(metric, " − ".join(key), group, *found))
     return measured
 
 
@@ -410,12 +426,6 @@ def _within_one(shares: Floats) -> Floats:
     return shares
 
 
-def rows_of_block(every: Iterable[Any]) -> int:
-    """How many rows a block has, by the ``shape`` (n,) or (n, c) of each of its predictions."""
-    widest = max(math.prod(one.shape[1:]) for one in every)
-    return max(1, min(_MOST_ROWS, _ENTRIES // widest))
-
-
 def _rows(
     private: PrivateLabels,
     every: Mapping[str, NDArray[Any]],
@@ -423,17 +433,16 @@ def _rows(
     persons: NDArray[np.int64] | None = None,
 ) -> Rows:
     """Some of the rows of arrays [n], by their numbers; all in one block if there are persons."""
-    codes, places, counts = np.unique(private.codes[rows], return_inverse=True, return_counts=True)
-    step = len(rows) if persons is not None else rows_of_block(every.values())
+    widest = max(array[:1].size for array in every.values())
+    step = max(1, len(rows) if persons is not None else min(_MOST_ROWS, _ENTRIES // widest))
 
-    def blocks() -> Iterator[Block]:
+    def read() -> Iterator[Block]:
         for start in range(0, len(rows), step):
             own = rows[start : start + step]
             given = {model: array[own] for model, array in every.items()}
-            who = None if persons is None else persons[own]
-            yield Block(places[start : start + step], given, who)
+            yield private.codes[own], given, None if persons is None else persons[own]
 
-    return Rows(PrivateLabels.of_outputs(private.opened, codes, counts), list(every), blocks)
+    return Rows(private.opened, list(every), read)
 
 
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
@@ -443,21 +452,22 @@ def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
 
 
 def chosen_metrics(
-    private: PrivateLabels, every: Mapping[str, Any], metrics: Sequence[str] | None
+    private: PrivateLabels, metrics: Sequence[str] | None, *, probabilities: bool
 ) -> list[str]:
-    """The names that are given, or those of all metrics that fit these predictions.
+    """The names that are given, or those of all metrics that fit.
 
-    Raises PrivateLabelError for a name that is no metric.
+    ``probabilities`` says whether all models predict these, where labels are classes. Raises
+    PrivateLabelError for a name that is no metric.
     """
+    for name in metrics or ():
+        if name not in METRICS:
+            there = ", ".join(METRICS)
+            raise PrivateLabelError(f"there is no metric {name!r}; there are {there}")
     if metrics is not None:
-        for name in metrics:
-            if name not in METRICS:
-                there = ", ".join(METRICS)
-                raise PrivateLabelError(f"there is no metric {name!r}; there are {there}")
         return list(metrics)
     if is_numeric(private.opened):
         return ["squared error", "absolute error"]
-    if any(len(given.shape) == 1 for given in every.values()):
+    if not probabilities:
         return ["accuracy"]
     return ["log loss", "accuracy", *(["AUC"] if len(private.labels) == 2 else [])]
 
@@ -546,38 +556,75 @@ def accuracy(rows: Rows, model: str) -> RowTerms:
 def area(rows: Rows, model: str) -> RowTerms:
     """The chance that a row with the second label has a larger score than one with the first.
 
-    All scores are held in memory, at most about 50 bytes a row.
+    Scores with one level (``_Levels``) are equal; the interval has room for this.
     """
     known, n = _one_hot(rows.private), rows.count
     if known.shape[1] != 2:
         raise PrivateLabelError("AUC is of two labels")
-    scores, places, end = np.empty(n), np.empty(n, np.int32), 0
-    for block in rows.blocks():
-        start, end = end, end + len(block.places)
-        scores[start:end] = _probabilities(block.predictions[model])[:, 1]
-        places[start:end] = block.places
-    order = np.argsort(scores, kind="stable")
-    scores, places = scores[order], places[order]
-    del order
-    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
-    scores = scores[first]
-    # For each score, the sums of the one-hot rows with smaller ones, and half of those with this.
-    below = np.empty((len(scores), 2))
-    for label in (0, 1):
-        sums = np.add.reduceat(known[places, label], first)
-        below[:, label] = np.cumsum(sums) - sums / 2
+    levels = _Levels(_probabilities(given[model])[:, 1] for _, given, _ in rows.blocks())
+    sums, counts = np.zeros((2, levels.count)), np.zeros(levels.count, np.int64)
+    for places, given, _ in rows.blocks():
+        of_row = levels(given[model][:, 1])
+        counts += np.bincount(of_row, minlength=levels.count)
+        for label in (0, 1):
+            sums[label] += np.bincount(of_row, known[places, label], levels.count)
+    # For each level, the sums of the one-hot rows with smaller scores, and half of those with it.
+    below = (np.cumsum(sums, axis=1) - sums / 2).T
     every, others = rows.private.counts @ known, 2 * max(n - 1, 1)
+    # Of m rows, at most m²/4 pairs have different labels. An equal score counts as half a pair.
+    pairs = int((counts**2 // 4).sum()) if levels.shift else 0
+    coarse = pairs / (n * others)
 
     def terms(places: NDArray[np.int64], predicted: Floats) -> Terms:
-        own, back = np.unique(predicted[:, 1], return_inverse=True)
-        under, over = below[np.searchsorted(scores, own)[back]].T
+        under, over = below[levels(predicted[:, 1])].T
         no, yes = known[places].T
         # Over pairs of different rows: the two labels of one row are not independent.
         pairs = yes * (under - no / 2) + no * (every[1] - over - yes / 2)
         weights = yes * (every[0] - no) + no * (every[1] - yes)
-        return Terms(pairs / others, weights / others, noisy=len(scores) > 1)
+        return Terms(pairs / others, weights / others, noisy=levels.count > 1, coarse=coarse)
 
     return terms
+
+
+class _Levels:
+    """The distinct values of some numbers, in order, if these are at most ``_MOST_LEVELS``.
+
+    Otherwise numbers with the same first bits have one level. These are as many bits as possible,
+    and do not depend on the order of the numbers.
+
+    Attributes:
+        shift: how many bits are left out.
+        count: how many levels there are.
+    """
+
+    def __init__(self, blocks: Iterable[Floats]) -> None:
+        """Read the numbers."""
+        self.shift, held = 0, list[NDArray[np.uint64]]()
+        for numbers in blocks:
+            held.append(self._bits(numbers))
+            if sum(map(len, held)) >= 2 * _MOST_LEVELS:
+                held = [self._merged(held)]
+        self._keys = self._merged(held)
+        self.count = len(self._keys)
+
+    def __call__(self, numbers: Floats) -> NDArray[np.int64]:
+        """[b] the level of each number."""
+        own, back = np.unique(self._bits(numbers), return_inverse=True)
+        return np.searchsorted(self._keys, own)[back]
+
+    def _bits(self, numbers: Floats) -> NDArray[np.uint64]:
+        """Whole numbers that have the order of float64."""
+        bits = (numbers + 0.0).view(np.uint64)  # −0 is 0
+        signs = np.where(bits >> 63, ~np.uint64(0), np.uint64(1 << 63))
+        return np.asarray((bits ^ signs) >> np.uint64(self.shift))
+
+    def _merged(self, held: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        keys = np.sort(np.concatenate(held))
+        apart, shift = keys[1:] ^ keys[:-1], 0
+        while np.count_nonzero(apart >> np.uint64(shift)) >= _MOST_LEVELS:
+            shift += 1
+        self.shift, keys = self.shift + shift, keys >> np.uint64(shift)
+        return np.asarray(keys[np.append(True, keys[1:] != keys[:-1])])
 
 
 METRICS: dict[str, Metric] = {
@@ -590,16 +637,6 @@ METRICS: dict[str, Metric] = {
 }
 RANGES = {"AUC": (0.0, 1.0)}
 LARGER_IS_BETTER = frozenset({"accuracy", "AUC"})
-
-
-def _means(rows: Rows, model: str, of: RowTerms) -> tuple[float, float]:
-    """N and D."""
-    tops, bottoms = [], []
-    for block in rows.blocks():
-        each = of(block.places, block.predictions[model])
-        tops.append(float(each.rows.sum()))
-        bottoms.append(float(len(each.rows) if each.weights is None else each.weights.sum()))
-    return math.fsum(tops) / rows.count, math.fsum(bottoms) / rows.count
 
 
 def _numbers(private: PrivateLabels) -> Floats:
@@ -646,7 +683,8 @@ def calibration(
 
     Predictions are numbers [n], or probabilities [n] of the second of two labels. The bins go from
     the smallest predictions to the largest, so with 10 bins the last one is the top decile, and its
-    ``lift`` the usual one.
+    ``lift`` the usual one. Rows with equal predictions are in one bin, so that there can be fewer
+    bins, which differ in size.
 
     Raises PrivateLabelError as ``evaluate``.
 
@@ -675,64 +713,37 @@ def calibration_of(rows: Rows, model: str, bins: int, confidence: float) -> list
         known = rows.private.unbiased(_numbers(rows.private)[:, None])[:, 0]
 
     def blocks() -> Iterator[tuple[NDArray[np.int64], Floats]]:
-        for block in rows.blocks():
-            predicted = block.predictions[model]
+        for places, given, _ in rows.blocks():
+            predicted = given[model]
             if is_classes and predicted.shape[1:] != (2,):
                 raise PrivateLabelError("calibration is of numbers, or of two labels")
-            yield block.places, (predicted[:, 1] if is_classes else predicted) + 0.0  # −0 is 0
+            yield places, predicted[:, 1] if is_classes else predicted
 
     if not 1 <= bins <= rows.count:
         raise PrivateLabelError("there are at least one bin, and a row for each")
-    sizes = [len(part) for part in np.array_split(np.empty(rows.count, bool), bins)]
-    edges = _smallest(lambda: (f for _, f in blocks()), np.cumsum(sizes)[:-1].tolist())
-    seen, sums = [0] * len(edges), []
-    counts = np.zeros((bins, len(known)), np.int64)
-    for places, predicted in blocks():
-        of_row = np.zeros(len(places), np.int64)
-        for i, (edge, equal) in enumerate(edges):
-            beyond, same = predicted > edge, np.flatnonzero(predicted == edge)
-            beyond[same[max(equal - seen[i], 0) :]] = True
-            seen[i] += len(same)
-            of_row += beyond
-        counts += np.bincount(of_row * len(known) + places, minlength=counts.size).reshape(
-            counts.shape
-        )
-        sums.append(np.bincount(of_row, predicted, minlength=bins))
+    levels = _Levels(f for _, f in blocks())
+    of_level = np.zeros(levels.count, np.int64)
+    for _, f in blocks():
+        of_level += np.bincount(levels(f), minlength=levels.count)
+    ends = np.cumsum([len(part) for part in np.array_split(np.empty(rows.count, bool), bins)])
+    # Rows of one level are together, in the bin of the middle one.
+    bin_of = np.searchsorted(ends, np.cumsum(of_level) - of_level / 2, side="right")
+    counts, sums = np.zeros((bins, len(known)), np.int64), np.zeros(bins)
+    for places, f in blocks():
+        own = bin_of[levels(f)]
+        flat = np.bincount(own * len(known) + places, minlength=counts.size)
+        counts += flat.reshape(counts.shape)
+        sums += np.bincount(own, f, bins)
     whole, curve = float(counts.sum(axis=0) @ known) / rows.count, []
-    for size, times, total in zip(sizes, counts, zip(*sums, strict=True), strict=True):
-        value = float(times @ known) / size
-        part = Estimate(value, 1.0, (-math.inf, math.inf))
-        part.add(Terms(known - value), times=times)
-        ends = part.interval(_reach(confidence), size)[:2]
-        lift = value / whole if whole else math.nan
-        curve.append(Bin(math.fsum(total) / size, value, *ends, lift, size))
+    for times, total in zip(counts, sums.tolist(), strict=True):
+        if size := int(times.sum()):
+            value = float(times @ known) / size
+            part = Estimate(value, 1.0, (-math.inf, math.inf))
+            part.add(Terms(known), times=times)
+            low, high, _ = part.interval(_reach(confidence), size)
+            lift = value / whole if whole else math.nan
+            curve.append(Bin(total / size, value, low, high, lift, size))
     return curve
-
-
-def _smallest(
-    blocks: Callable[[], Iterable[Floats]], ranks: Sequence[int]
-) -> list[tuple[float, int]]:
-    """For each rank r, the r-th smallest of all numbers, and how many of the r have this value.
-
-    The order of float64 is that of their bits as integers, of which each pass finds 16.
-    """
-    found = [(0, rank) for rank in ranks]  # the first bits, and the rank among numbers with them
-    for shift in (48, 32, 16, 0):
-        counts = {bits: np.zeros(1 << 16, np.int64) for bits, _ in found}
-        for block in blocks():
-            keys = block.view(np.uint64)
-            keys = np.sort(keys ^ np.where(keys >> 63, ~np.uint64(0), np.uint64(1 << 63)))
-            for bits in counts:
-                own = slice(*np.searchsorted(keys >> shift >> 16, (bits, bits + 1)))
-                digits = (keys[own] >> shift & 0xFFFF).astype(np.int64)
-                counts[bits] += np.bincount(digits, minlength=1 << 16)
-        for i, (bits, rank) in enumerate(found):
-            up_to = np.cumsum(counts[bits])
-            digit = int(np.searchsorted(up_to, rank))
-            found[i] = (bits << 16 | digit, rank - int(up_to[digit] - counts[bits][digit]))
-    signed = (bits ^ (1 << 63 if bits >> 63 else (1 << 64) - 1) for bits, _ in found)
-    values = np.array(list(signed), np.uint64).view(np.float64).tolist()
-    return [(value, rank) for value, (_, rank) in zip(values, found, strict=True)]
 
 
 class PrivateScorer:

@@ -1,7 +1,6 @@
 """The names that other distributions use, and where they are."""
 
 from labeldp_learn.columns import PrivateLabelError as PrivateLabelError
-from labeldp_learn.columns import indices_in as indices_in
 from labeldp_learn.estimation import ALL_ROWS as ALL_ROWS
 from labeldp_learn.estimation import Cell as Cell
 from labeldp_learn.estimation import ColumnEstimates as ColumnEstimates
@@ -22,7 +21,6 @@ from labeldp_learn.evaluation import calibration_of as calibration_of
 from labeldp_learn.evaluation import chosen_metrics as chosen_metrics
 from labeldp_learn.evaluation import measure as measure
 from labeldp_learn.evaluation import prepared as prepared
-from labeldp_learn.evaluation import rows_of_block as rows_of_block
 from labeldp_learn.intervals import ALONE as ALONE
 from labeldp_learn.intervals import CONFIDENCE as CONFIDENCE
 from labeldp_learn.intervals import MIN_ROWS as MIN_ROWS

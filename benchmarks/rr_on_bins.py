@@ -65,6 +65,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--losses", nargs="+", default=LOSSES)
+    parser.add_argument("--power", type=float, help="the prior is (1 + y)^-POWER instead")
     parser.add_argument("--proofs", action="store_true")
     arguments = parser.parse_args()
     if arguments.proofs:
@@ -76,7 +78,9 @@ def main() -> None:
     print("|---:|---|" + "---|" * len(arguments.epsilons))
     for size in arguments.sizes:
         labels, prior = np.arange(size, dtype=np.float64), histogram(size)
-        for loss in LOSSES:
+        if arguments.power is not None:
+            prior = (1.0 + labels) ** -arguments.power
+        for loss in arguments.losses:
             cells = []
             for epsilon in arguments.epsilons:
                 times = []

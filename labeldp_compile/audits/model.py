@@ -16,7 +16,7 @@ from labeldp_runtime.columns.arrow import is_number, is_text
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused, require_installed, trainer_module
-from labeldp_compile.evaluate.private import PREDICTION, PROBABILITY
+from labeldp_compile.evaluate.rows import PREDICTION, PROBABILITY
 from labeldp_compile.tabular.columns import kind_of, value_type
 from labeldp_compile.tabular.formats import PLAIN, TextForm, files_of
 from labeldp_compile.tabular.reader import read_columns, read_schema, require_column

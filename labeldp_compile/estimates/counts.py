@@ -342,12 +342,12 @@ def count_outputs(
                 raise refused(reader.path, f"{names}: more than {MAX_GROUPS:,} groups")
             outputs = source.output_indices(batch) + first
             new = np.unique(outputs + m * np.array(here, np.int64)[indices], return_counts=True)
-            keys, counts = _sums(*map(np.concatenate, zip((keys, counts), new, strict=True)))
+            keys, counts = sums_by_key(*map(np.concatenate, zip((keys, counts), new, strict=True)))
             observer.rows(len(batch))
         first += source.outputs
     if not len(keys):
         raise refused(sources[0].reader.path, "has no rows")
-    groups = [GroupCounts((), _by_table(starts, *_sums(keys % m, counts)))]
+    groups = [GroupCounts((), _by_table(starts, *sums_by_key(keys % m, counts)))]
     # Keys are in order, so each cell is a range of them.
     ends = np.searchsorted(keys, np.arange(len(numbers) + 1) * m)
     for cell in sorted(filter(None, numbers), key=lambda cell: numbers[cell][1]):
@@ -357,9 +357,9 @@ def count_outputs(
     return groups
 
 
-def _sums(
-    keys: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sums_by_key(
+    keys: NDArray[Any], counts: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Each key once, increasing, with the sum of its counts."""
     distinct, indices = np.unique(keys, return_inverse=True)
     totals = np.zeros(len(distinct), np.int64)

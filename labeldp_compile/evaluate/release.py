@@ -21,23 +21,21 @@ import hashlib
 import itertools
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from labeldp_learn.toolkit import prepared
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
 from labeldp_verify.opening import open_artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.evaluate.private import read_predictions, require_rows
+from labeldp_compile.estimates.counts import sums_by_key
+from labeldp_compile.evaluate.rows import Records, read_predictions, rows_with_label
 from labeldp_compile.ledger.entries import AskedOfLabels
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.ledger.store import open_store
@@ -45,7 +43,7 @@ from labeldp_compile.prior.discrete_laplace import discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.spec.load import load_spec
 from labeldp_compile.tabular.formats import PLAIN, TextForm, is_among
-from labeldp_compile.tabular.persons import person_codes, person_names
+from labeldp_compile.tabular.persons import Persons, persons_of
 from labeldp_compile.tabular.reader import TableReader, open_table
 
 Whole = NDArray[np.int64]
@@ -54,6 +52,7 @@ UNITS = 1 << 20
 MOST_STEPS = 1 << 14
 """Of a row's sensitivity: pairs of labels, or signs of losses, whichever are fewer."""
 
+_HELD = 1 << 20  # rows, before those of a person are summed
 _CHANCE = 0.05 * (1 - 1e-9)  # rounding of float64 does not make an interval too short
 
 
@@ -133,43 +132,34 @@ def changes(units: Whole) -> Whole:
     return found
 
 
-def sums_and_changes(
-    losses: Sequence[Callable[[slice], Whole]], labels: Whole, rows: int
-) -> tuple[Whole, Whole]:
-    """[j] the sums of all losses under the true labels [n], and [n] ``changes``.
-
-    Each of ``losses`` gives [c, k] for a slice of the rows; ``rows`` are handled at a time. Both
-    results come from the same whole numbers.
-    """
-    sums, found = np.zeros(len(losses), np.int64), np.zeros(len(labels), np.int64)
-    for start in range(0, len(labels), rows):
-        part = slice(start, start + rows)
-        units = np.stack([loss(part) for loss in losses], axis=1)
-        own = labels[part]
-        sums += units[np.arange(len(own)), :, own].sum(axis=0)
-        found[part] = changes(units)
-    return sums, found
-
-
 def noisy_sums(
-    losses: Sequence[Callable[[slice], Whole]],
-    labels: Whole,
-    persons: Whole | None,
-    epsilon: Fraction,
-    rows: int = 1 << 22,
+    blocks: Iterable[tuple[Whole, Whole, Persons | None]], epsilon: Fraction
 ) -> dict[str, Any]:
-    """``{rows, sums, sensitivity}`` for true labels [n].
+    """``{rows, sums, sensitivity}``, from blocks of rows.
 
-    ``losses`` are as of ``sums_and_changes``, and ``persons`` [n] numbers of persons.
+    A block has j losses of c rows under each label [c, j, k], which sums and ``changes`` both come
+    from, true labels [c], and digests of persons [c] if a person can have several rows.
     """
-    sums, changed = sums_and_changes(losses, labels, rows)
-    if persons is not None:
-        of_rows, changed = changed, np.zeros(int(persons.max()) + 1, np.int64)
-        np.add.at(changed, persons, of_rows)
-    sensitivity = max(int(changed.max()), 1)
-    noise = discrete_laplace(len(losses), sensitivity / epsilon)
+    sums, rows, largest = np.zeros(1, np.int64), 0, 1
+    held: list[tuple[NDArray[Any], Whole]] = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
+    for units, own, persons in blocks:
+        sums, rows = sums + units[np.arange(len(own)), :, own].sum(axis=0), rows + len(own)
+        changed = changes(units)
+        if persons is None:
+            largest = max(largest, int(changed.max(initial=0)))
+            continue
+        held.append((persons, changed))
+        if sum(len(one) for one, _ in held) > 2 * len(held[0][0]) + _HELD:
+            held = [_by_person(held)]
+    largest = int(_by_person(held)[1].max(initial=largest))
+    noise = discrete_laplace(len(sums), largest / epsilon)
     noisy = [one + other for one, other in zip(sums.tolist(), noise, strict=True)]
-    return {"rows": len(labels), "sums": noisy, "sensitivity": sensitivity}
+    return {"rows": rows, "sums": noisy, "sensitivity": largest}
+
+
+def _by_person(held: Sequence[tuple[NDArray[Any], Whole]]) -> tuple[NDArray[Any], Whole]:
+    persons, changed = map(np.concatenate, zip(*held, strict=True))
+    return sums_by_key(persons, changed)
 
 
 def noise_margin(scale: Fraction, terms: int) -> int:
@@ -322,51 +312,62 @@ def release_tables(
     reader = open_table(table, chosen, domain, all_columns=True, form=form, true_labels=True)
     # Noise for their sensitivity would tell the largest label, and missing ones would be an error.
     true_labels = {*names, *chosen}
-    given = read_predictions(domain, predictions, models, form, true_labels)
-    numeric = not isinstance(domain, CategoricalDomain)
-    listed = list(domain.listed)
-    every = {model: prepared(listed, one, numeric=numeric) for model, one in given.items()}
-    persons, rows = _persons(reader, person, true_labels), _rows(reader)
-    require_rows(predictions, given, rows, table)
-    known = _with_label(reader)
-    if known is not None:
-        every = {model: one[known] for model, one in every.items()}
-        persons, rows = None if persons is None else persons[known], int(known.sum())
-    wanted = _metrics(metrics, every, numeric=numeric)
+    numeric, listed = not isinstance(domain, CategoricalDomain), list(domain.listed)
+    models, given = read_predictions(
+        domain, predictions, models, form, listed, numeric=numeric, true_labels=true_labels
+    )
+    if person is not None:
+        if is_among(person, true_labels):
+            raise InputError(f"--person {person}: is the label; name a public column")
+        reader.require_column(person)
+    names = [person] if person is not None else reader.schema.names[:1]
+    names += [reader.column] if domain.keeps_nulls and reader.column not in names else []
+    records = Records(table)
+    for batch, rows in rows_with_label(reader.columns(names), table, given, reader.has_label):
+        who = {} if person is None else {"person": persons_of(table, person, batch.column(person))}
+        records.append({**rows, **who})
+    if not records.rows:
+        raise refused(table, f"{reader.column!r}: no row has a label")
+    contents = [records.sha256(str(i)) for i in range(len(models))]
+    kinds = [records.type[str(i)] for i in range(len(models))]
+    wanted = _metrics(metrics, probabilities=all(kind.shape for kind in kinds), numeric=numeric)
     labels = np.asarray(listed, np.float64) if numeric else np.arange(len(listed))
     # Equal predictions are asked for once, in an order that does not depend on names.
-    contents = {model: hashlib.sha256(one.tobytes()).hexdigest() for model, one in every.items()}
-    distinct = {contents[model]: one for model, one in sorted(every.items())}
-    order = [(metric, content) for metric in wanted for content in sorted(distinct)]
+    distinct = dict(sorted({one: str(i) for i, one in enumerate(contents)}.items()))
+    order = [(metric, content) for metric in wanted for content in distinct]
     if steps(len(order), len(listed)) > MOST_STEPS:
         raise InputError(
             f"{len(order)} numbers for {len(listed):,} labels are too many for one release: its "
             "sensitivity would take too long; name fewer models, or one --metric"
         )
     facts = {
-        "domain": domain.to_json(), "metrics": wanted, "models": sorted(distinct), "rows": rows,
-        "least": least.hex(), "units": UNITS, "form": {k: v for k, v in vars(form).items() if v},
-        "persons": None if persons is None else hashlib.sha256(persons.tobytes()).hexdigest(),
+        "domain": domain.to_json(), "metrics": wanted, "models": list(distinct),
+        "rows": records.rows, "least": least.hex(), "units": UNITS,
+        "form": {k: v for k, v in vars(form).items() if v},
+        "persons": None if person is None else records.sha256("person"),
     }  # fmt: skip
     question = MetricsQuestion(reader.column, epsilon, facts)
-    losses = [
-        partial(_units, metric, labels, distinct[content], least) for metric, content in order
-    ]
+
+    def units(block: NDArray[Any]) -> Whole:
+        each = ((BOUNDED[metric], block[distinct[content]]) for metric, content in order)
+        return np.stack([loss.units(labels, one, least) for loss, one in each], axis=1)
+
     account = _account(place, name, digest, say)
-    answer = _answer(reader, question, losses, persons, known, account)
+    answer = _answer(reader, question, records, units, len(order), account)
     sums = dict(zip(order, answer["sums"], strict=True))
     sensitivity = int(answer["sensitivity"])
-    found = {metric: {model: sums[metric, contents[model]] for model in every} for metric in wanted}
+    every = list(zip(models, contents, strict=True))
+    found = {metric: {model: sums[metric, one] for model, one in every} for metric in wanted}
     bounds = {metric: BOUNDED[metric].bound(labels, least) for metric in wanted}
     return Released(
         name,
-        rows,
+        records.rows,
         "label" if person is None else "person",
         epsilon,
         sensitivity,
         found,
         None if place is None else open_store(place.ledger).name,
-        _measured(found, bounds, rows, sensitivity / epsilon),
+        _measured(found, bounds, records.rows, sensitivity / epsilon),
     )
 
 
@@ -380,43 +381,10 @@ def _label(source: Path, budget: Budget) -> tuple[str, Domain, Sequence[str], st
     return facts.name, decoded.label, facts.label_columns, decoded.sha256
 
 
-def _persons(reader: TableReader, person: str | None, true_labels: Collection[str]) -> Whole | None:
-    """[n] numbers of persons. Raises InputError (DataError)."""
-    if person is None:
-        return None
-    if is_among(person, true_labels):
-        raise InputError(f"--person {person}: is the label; name a public column")
-    reader.require_column(person)
-    parts = [batch.column(person) for batch in reader.columns([person])]
-    if not parts:
-        raise refused(reader.path, "has no rows")
-    return person_codes(person_names(pa.chunked_array(parts), str(reader.path), person))
-
-
-def _rows(reader: TableReader) -> int:
-    """n, which is public; of text, lines are counted and no label is looked at."""
-    if reader.rows is not None:
-        return reader.rows
-    return sum(len(batch) for batch in reader.columns(reader.schema.names[:1]))
-
-
-def _with_label(reader: TableReader) -> NDArray[np.bool_] | None:
-    """[n] which rows have a label, where nulls are public; None where every row has one."""
-    if not reader.domain.keeps_nulls:
-        return None
-    parts = [reader.has_label(batch) for batch in reader.columns([reader.column])]
-    known = np.concatenate([part for part in parts if part is not None] or [np.zeros(0, bool)])
-    if not known.any():
-        raise refused(reader.path, f"{reader.column!r}: no row has a label")
-    return known
-
-
-def _metrics(
-    metrics: Sequence[str], every: Mapping[str, NDArray[Any]], *, numeric: bool
-) -> list[str]:
+def _metrics(metrics: Sequence[str], *, probabilities: bool, numeric: bool) -> list[str]:
     """The metrics that were asked for; by default all that fit."""
     fitting = [name for name, loss in BOUNDED.items() if loss.of_numbers == numeric]
-    if not numeric and any(one.ndim == 1 for one in every.values()):
+    if not numeric and not probabilities:
         fitting.remove("log loss")
     for name in metrics:
         if name not in fitting:
@@ -444,37 +412,43 @@ def _account(
     )
 
 
-def _units(
-    metric: str, labels: NDArray[Any], predicted: NDArray[Any], least: float, part: slice
-) -> Whole:
-    return BOUNDED[metric].units(labels, predicted[part], least)
-
-
 def _answer(
     reader: TableReader,
     question: MetricsQuestion,
-    losses: Sequence[Callable[[slice], Whole]],
-    persons: Whole | None,
-    known: NDArray[np.bool_] | None,
+    records: Records,
+    units: Callable[[NDArray[Any]], Whole],
+    sums: int,
     account: PriorAccount | None,
 ) -> dict[str, Any]:
-    """``{rows, sums, sensitivity}``, remembered or new; only ``known`` [n] rows have a label."""
+    """``{rows, sums, sensitivity}``, remembered or new; ``units`` are those of ``records``."""
     if account is not None and (earlier := account.recall(question)) is not None:
         return earlier
     spent, digest = 0, ""
     if account is not None:
-        account.require_room(_BYTES * (1 + len(losses)))
+        account.require_room(_BYTES * (1 + sums))
         spent = account.spend(question)
         digest = account.require_same_data(reader.path, reader.column)
-    indexes = label_indexes(reader.domain)
-    labels = np.concatenate([indexes(reader.labels_of(batch)) for batch in reader.batches()])
-    if known is not None and len(known) == len(labels):
-        labels = labels[known]
-    if len(labels) != question.stated["rows"]:
-        late = "" if account is None else "; the ε of this attempt stays spent in the ledger"
-        raise refused(reader.path, f"changed while it was read{late}")
-    rows = max(1, _ENTRIES // (reader.domain.size * len(losses)))
-    answer = noisy_sums(losses, labels, persons, question.epsilon, rows)
+    late = "" if account is None else "; the ε of this attempt stays spent in the ledger"
+    changed = refused(reader.path, f"changed while it was read{late}")
+    indexes, step = label_indexes(reader.domain), max(1, _ENTRIES // (reader.domain.size * sums))
+
+    def blocks() -> Iterator[tuple[Whole, Whole, Persons | None]]:
+        place = 0
+        for batch in reader.batches():
+            labels, has = indexes(reader.labels_of(batch)), reader.has_label(batch)
+            labels = labels if has is None else labels[has]
+            for start in range(0, len(labels), step):
+                own = labels[start : start + step]
+                rows = records.read(place, place + len(own))
+                place += len(own)
+                if place > records.rows:
+                    raise changed
+                persons = rows["person"] if "person" in (rows.dtype.names or ()) else None
+                yield units(rows), own, persons
+        if place < records.rows:
+            raise changed
+
+    answer = noisy_sums(blocks(), question.epsilon)
     if account is not None:
         account.keep(spent, question, digest, answer)
     return answer

@@ -44,7 +44,7 @@ from labeldp_compile.solve.bin_costs import BinCosts, Floats, Ints
 from labeldp_compile.solve.convex_costs import ConvexCosts
 from labeldp_compile.solve.loss_record import LossRecord
 from labeldp_compile.solve.losses import LOSSES, bin_costs
-from labeldp_compile.solve.optimal_unbiased.dual import price
+from labeldp_compile.solve.optimal_unbiased.dual import local_places, price
 
 Weight = Callable[[Ints, Ints], Floats]
 
@@ -83,6 +83,11 @@ class Cuts:
     def exact(self) -> bool:
         """Whether every block is one position, so that bounds are costs."""
         return bool((self.first == self.last).all())
+
+    @property
+    def pairs(self) -> Ints:
+        """[m] how many other blocks may hold the cut before one in each block."""
+        return np.maximum(np.minimum(self.high, np.arange(self.high.size) - 1) - self.low + 1, 0)
 
     def middles(self) -> Cuts:
         """The middle position of each block alone."""
@@ -139,8 +144,7 @@ class WeightedRuns:
         """`weight(start, stop)` gives the weights of runs, elementwise."""
         self.cuts = cuts
         self._weight = weight
-        own = np.arange(cuts.high.size)
-        self._count = np.maximum(np.minimum(cuts.high, own - 1) - cuts.low + 1, 0)
+        self._count = cuts.pairs
         self._end = np.cumsum(self._count)
         self._kept: dict[int, Floats] = {}
 
@@ -296,7 +300,7 @@ def solve_rr_on_bins(labels: Floats, prior: Floats, epsilon: float, loss: Loss) 
     support = np.flatnonzero(prior > np.finfo(np.float64).tiny)
     y, p = labels[support], prior[support]
     costs = bin_costs(loss, y, p / p.sum(), epsilon)
-    cuts, values = _increasing(costs, _Search(costs, epsilon).run())
+    cuts, values = _increasing(costs, _Search(y, costs, epsilon).run())
     if isinstance(costs, ConvexCosts):
         cuts, values, total = costs.settled(cuts)
     else:
@@ -319,8 +323,8 @@ class _Search:
     N − λ·D = Σⱼ (excessⱼ + b·(base − λ)) − (1 − b)·λ: a sum over bins, a least-weight subsequence.
     """
 
-    def __init__(self, costs: BinCosts, epsilon: float) -> None:
-        self._costs = costs
+    def __init__(self, labels: Floats, costs: BinCosts, epsilon: float) -> None:
+        self._labels, self._costs = labels, costs
         self._b = float(np.exp(-epsilon))
         self._stay = float(-np.expm1(-epsilon))
         self._cuts = np.array([0, costs.size])
@@ -341,6 +345,8 @@ class _Search:
             budget = self._lowest * (self._stay * (1.0 + _SLACK) + _TIE)
             runs = WeightedRuns(cuts, self._costs.excess)
             cuts = runs.narrow(self._penalty(self._lowest), budget)
+            if cuts.pairs.sum() > _KEEP:  # rarely needed, and ties would be broken differently
+                cuts = cuts.keep(self._between_outputs(cuts))
         self._iterate(cuts)
         return self._cuts
 
@@ -358,6 +364,21 @@ class _Search:
         lowest = self._costs.values(np.zeros_like(every), every + 1)
         highest = self._costs.values(every, np.full_like(every, every.size))
         return bool((lowest == highest[0]).all() and (highest == highest[0]).all())
+
+    def _between_outputs(self, cuts: Cuts) -> NDArray[np.bool_]:
+        """Which blocks a best cut can be in: the ends, and those between the extreme outputs.
+
+        The lowest output belongs to a bin of lowest labels, and labels below it prefer it to all
+        others. So no cut is needed between labels below the lowest output of all such bins. With
+        many labels and a small ε, this leaves few of them.
+        """
+        every = np.arange(self._costs.size)
+        low = self._costs.values(np.zeros_like(every), every + 1).min()
+        high = self._costs.values(every, np.full_like(every, every.size)).max()
+        first, last = np.searchsorted(self._labels, [low, high])
+        inside = (cuts.last >= first - 1) & (cuts.first <= last + 1)
+        inside[[0, -1]] = True
+        return inside
 
     def _penalty(self, ratio: float) -> float:
         return max(self._b * (self._costs.base - ratio), 0.0)
@@ -504,12 +525,6 @@ def piece_minima(
 def local_minima(minima: Floats, places: Floats, below: float) -> Floats:
     """Outputs where F has a local minimum under ``below``, given the minima of its pieces."""
     return np.unique(places[local_places(minima, below)])
-
-
-def local_places(values: Floats, below: float) -> Ints:
-    """Where values have a local minimum under ``below``."""
-    f = np.concatenate([[np.inf], values, [np.inf]])
-    return np.flatnonzero((f[1:-1] <= f[:-2]) & (f[1:-1] <= f[2:]) & (values < below))
 
 
 def _places(y: Floats) -> Floats:

@@ -19,10 +19,10 @@ import numpy as np
 from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import nnls
 
 from labeldp_compile.solve.bin_costs import Floats, Ints
 from labeldp_compile.solve.losses import LOSSES
+from labeldp_compile.solve.optimal_unbiased.dual import nearest
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 _MERGED = 8192  # of labels, at most, while radii are looked for
@@ -294,31 +294,8 @@ class _Search:
     ) -> tuple[Floats, NDArray[np.bool_]] | None:
         """The nearest heights that meet all cuts with a sum near the optimum; cuts to keep."""
         total = (1.0 - _TARGET) * self._optimum
-        rows = np.concatenate([-cuts, self._mass[None]]) * reach
-        missing = np.append(cuts @ height - most, total - self._mass @ height)
-        sizes = np.linalg.norm(rows, axis=1)
-        rows, missing = rows / sizes[:, None], missing / sizes
-        # Least-distance programming (Lawson and Hanson, "Solving least squares problems", 1974).
-        scale = float(np.abs(missing).max())
-        if scale == 0.0:
-            return None
-        system = np.concatenate([rows.T, missing[None] / scale])
-        target = np.zeros(system.shape[0])
-        target[-1] = 1.0
-        try:
-            weights, _ = nnls(system, target)
-        except RuntimeError:
-            return None
-        left = system @ weights - target
-        if left[-1] > -1e-12:  # no heights meet them all
-            return None
-        step = -left[:-1] / left[-1] * scale
-        moved = np.maximum(height + reach * step, 0.0)
-        slack = (most - cuts @ moved) / sizes[:-1]
-        order = np.argsort(np.where(weights[:-1] > 0.0, -np.inf, slack), kind="stable")
-        used = np.zeros(most.size, bool)
-        used[order[: _CUTS - _NEW_CUTS]] = True
-        return moved, used
+        keep = _CUTS - _NEW_CUTS
+        return nearest(height, reach, (cuts, most), (self._mass, total), keep, 0.0)
 
 
 def _divided(bends: Floats, number: int) -> Floats:

@@ -3,7 +3,8 @@
 Only the public column of persons is read here, and a public column that orders rows: whether a row
 is beyond the bound depends on no label, and a row counts whether or not its label is null.
 
-Persons are told apart by digests of 64 bits, which are held in memory only and written nowhere.
+Persons are told apart by digests of 64 bits, which are held in memory, and written nowhere but into
+files without a name that ``evaluate`` reads.
 Two persons with one digest (once in 2^64 pairs) count as one, so that a row too many is beyond the
 bound, never one too few.
 

@@ -360,15 +360,11 @@ def _weighted_mean(
     return Estimates(value, np.sqrt(((weights * errors) ** 2).sum(axis=0) + apart), *ends)
 
 
-def hardly_private(artifact: Artifact, codes: Mapping[int, NDArray[np.int64]]) -> bool:
+def hardly_private(artifact: Artifact, counts: Mapping[int, OutputCounts]) -> bool:
     """Whether private labels make estimates that are impossible, by more than chance.
 
-    ``codes`` are the numbers of the outputs of the rows of each table. False if the artifact
-    supports no estimate.
+    ``counts`` are those of the rows of each table. False if the artifact supports no estimate.
     """
-    counts = {
-        table: OutputCounts(*np.unique(each, return_counts=True)) for table, each in codes.items()
-    }
     try:
         estimation = Estimation.of(artifact, tables=counts)
     except PrivateLabelError:

@@ -12,20 +12,29 @@ smaller than that of either, because most of the noise is the same.
 
 Predictions must not come from these private labels: evaluate on rows, and persons, that the model
 was not trained on.
+
+Rows are read in blocks, twice for each metric: for its mean, then for the powers of what each row,
+or person, is away from it. Memory holds one block, and for AUC and deciles at most ``_MOST_LEVELS``
+distinct predictions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from labeldp_verify.artifact import Artifact
 from numpy.typing import ArrayLike, NDArray
 
 from labeldp_learn.columns import PrivateLabelError, array_of, indices_in, is_missing
+from labeldp_learn.intervals import CONFIDENCE
 from labeldp_learn.inversion import Floats
 from labeldp_learn.private_labels import PrivateLabels, Source, is_numeric
 
@@ -37,28 +46,102 @@ _MATRIX = 2  # dimensions
 _SYMMETRIC = 1e-6  # skewness below it changes no digit
 _ROUNDED = 1e-5  # by which probabilities of float32 may lie outside of [0, 1]
 _ROUNDING = 1e-12  # of a value: standard errors below it are those of float64
+_ENTRIES = 1 << 20  # predictions of a block
+_MOST_ROWS = 1 << 16
+_MOST_LEVELS = 1 << 20
 
 
-@dataclass(frozen=True)
-class Influence:
-    """An estimate N/D, and what each row adds to the errors of N and D; D is 1 for a mean.
+Block = tuple[NDArray[np.int64], Mapping[str, NDArray[Any]], NDArray[Any] | None]
+"""Of some rows: ``codes`` [b] of private labels, predictions by the name of the model as
+``prepared`` makes them, and numbers of persons [b], all of whose rows are here, or None."""
+
+
+class Rows:
+    """Rows of any number, which are read in blocks as often as sums need them.
 
     Attributes:
-        top, rows: N, and [n] numbers whose mean is about 0; N has the variance of their mean.
-        bottom, weights: the same of D.
-        range: what N/D can be.
-        spread: [n, j] standard deviations that a row's private label is expected to add, of j
-            independent parts, by its prediction alone; None where no row can have most of them.
-        exact: whether it does not depend on the private labels at all.
+        private: their distinct private labels, increasing, with ``counts``.
+        models: the names of the predictions.
+        count: n.
     """
 
-    top: float
+    def __init__(
+        self, artifact: Artifact, models: Sequence[str], read: Callable[[], Iterable[Block]]
+    ) -> None:
+        """``read`` gives the same blocks in the same order each time.
+
+        Sums of floats depend on blocks, so these must not depend on how a file is read.
+        """
+        self.models, self._read = models, read
+        times = Counter[int]()
+        for codes, *_ in read():
+            found = np.unique(codes, return_counts=True)
+            times.update(dict(zip(*map(NDArray.tolist, found), strict=True)))
+        distinct = np.array(sorted(times), np.int64)
+        counts = np.array([times[code] for code in distinct.tolist()])
+        self.private, self.count = (
+            PrivateLabels.of_outputs(artifact, distinct, counts),
+            times.total(),
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """As they are read, with the places [b] of private labels among the distinct ones."""
+        for codes, given, persons in self._read():
+            yield np.searchsorted(self.private.codes, codes), given, persons
+
+
+class Terms(NamedTuple):
+    """What the rows of a block add to an estimate N/D.
+
+    Attributes:
+        rows: [b] numbers whose mean is N.
+        weights: [b] numbers whose mean is D, where both are sums over pairs of rows; None if D
+            is 1.
+        spread: [b, j] standard deviations that a row's private label is expected to add, of j
+            independent parts, by its prediction alone; None where no row can have most of them.
+        noisy: whether they depend on private labels.
+        coarse: how far N can be off, because predictions were rounded.
+    """
+
     rows: Floats
-    bottom: float = 1.0
     weights: Floats | None = None
-    range: tuple[float, float] = (-math.inf, math.inf)
     spread: Floats | None = None
-    exact: bool = False
+    noisy: bool = True
+    coarse: float = 0.0
+
+    def minus(self, other: Terms) -> Terms:
+        """The difference of two estimates from the same rows, which have the same D."""
+        spread = None
+        if self.spread is not None and other.spread is not None:
+            spread = self.spread - other.spread
+        coarse = self.coarse + other.coarse
+        return Terms(
+            self.rows - other.rows, self.weights, spread, self.noisy or other.noisy, coarse
+        )
+
+    def sums(self) -> tuple[float, float]:
+        """What they add to n·N and n·D."""
+        bottom = len(self.rows) if self.weights is None else self.weights.sum()
+        return float(self.rows.sum()), float(bottom)
+
+
+class Estimate:
+    """N/D, and the sums over rows, or persons, that its interval needs.
+
+    Attributes:
+        top, bottom: N and D.
+        range: what N/D can be.
+        noisy: whether it depends on the private labels at all.
+        varies: whether rows differ.
+        coarse: as of ``Terms``.
+    """
+
+    def __init__(self, top: float, bottom: float, ends: tuple[float, float]) -> None:
+        """No rows."""
+        self.top, self.bottom, self.range = top, bottom, ends
+        self.noisy = self.varies = False
+        self._powers: list[tuple[float, ...]] = []
+        self._spread = self._largest = self.coarse = 0.0
 
     @property
     def value(self) -> float:
@@ -66,68 +149,68 @@ class Influence:
         low, high = self.range
         return min(max(self.top / self.bottom, low), high) if self.bottom > 0 else (low + high) / 2
 
-    def minus(self, other: Influence) -> Influence:
-        """The difference of two estimates from the same rows, which have the same D."""
-        ends = self.range[0] - other.range[1], self.range[1] - other.range[0]
-        spread = None
-        if self.spread is not None and other.spread is not None:
-            spread = self.spread - other.spread
-        top, rows = self.top - other.top, self.rows - other.rows
-        same = not top and not rows.any() and bool(self.rows.any())
-        exact = same or (self.exact and other.exact)
-        return Influence(top, rows, self.bottom, self.weights, ends, spread, exact)
+    def add(self, each: Terms, persons: NDArray[np.int64] | None = None, times: Any = None) -> None:
+        """Add rows, each of which counts ``times`` [b], 1 by default."""
+        # How far each row moves the errors of N and D; a sum over pairs is moved by both rows.
+        a: Any = each.rows - self.top
+        b: Any = np.zeros(len(a))
+        if each.weights is not None:
+            a, b = 2 * a, 2 * (each.weights - self.bottom)
+        self.noisy |= each.noisy
+        self.varies |= bool(a.any())
+        self.coarse = each.coarse
+        if persons is not None:
+            a, b = np.bincount(persons, a), np.bincount(persons, b)
+        if each.spread is not None:
+            spread = np.square(each.spread).sum(axis=1)
+            of_each = spread if persons is None else np.bincount(persons, spread)
+            self._spread += float(of_each.sum())
+            self._largest = max(self._largest, float(of_each.max()))
+        error, square = a - self.value * b, np.square(a - self.value * b)
+        counts = np.ones(len(a)) if times is None else times
+        weighted = counts * error
+        powers = (counts * a @ a, counts * a @ b, counts * b @ b, weighted @ error)
+        sums = (*powers, weighted @ square, (weighted * error) @ square)
+        self._powers.append((float(counts.sum()), *map(float, sums)))
 
-    def largest(self, persons: NDArray[np.int64] | None = None) -> float | None:
+    @property
+    def largest(self) -> float | None:
         """The share that one row, or person, has of the variance that is expected of all rows.
 
         If it is large, a sample without a rare output of this row shows too small a variance.
         """
-        if self.spread is None:
-            return None
-        each = np.square(self.spread).sum(axis=1)
-        each = each if persons is None else np.bincount(persons, each)
-        total = float(each.sum())
-        return float(each.max()) / total if total else None
+        return self._largest / self._spread if self._spread else None
 
-    def interval(
-        self, reach: float, persons: NDArray[np.int64] | None = None
-    ) -> tuple[float, float, float]:
+    def interval(self, reach: float, rows: int) -> tuple[float, float, float]:
         """Its ends for this quantile of the normal distribution, and the standard error.
 
-        ``persons`` [n] are numbers of persons, whose rows depend on one another. The interval holds
-        all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach`` standard errors
-        away, which differs by side where the rows are skewed (``_skewed``), and grows where the
-        error is uncertain (``_student``). For a mean that is v ± errors. If D may be 0, all v of
-        the range are possible, and also if there are fewer than ``FEWEST`` rows (or persons), or if
-        all rows are alike: they do not say how much they vary.
+        The interval holds all v for which N − v·D is near 0 (Fieller 1954): at most about ``reach``
+        standard errors away, which differs by side where the rows are skewed (``_skewed``), and
+        grows where the error is uncertain (``_student``). For a mean that is v ± errors. If D may
+        be 0, all v of the range are possible, and also if there are fewer than ``FEWEST`` rows (or
+        persons), or if all rows are alike: they do not say how much they vary.
         """
-        n, value, (low, high) = len(self.rows), self.value, self.range
-        weights = np.zeros(n) if self.weights is None else self.weights
-        sums = np.stack([self.rows, weights])
-        if persons is not None:
-            sums = np.stack([np.bincount(persons, each) for each in sums])
-        groups = sums.shape[1]
+        value, (low, high) = self.value, self.range
+        groups, *sums = (math.fsum(power) for power in zip(*self._powers, strict=True))
         if groups < FEWEST:
             return low, high, math.inf
-        sums = (sums - sums.mean(axis=1, keepdims=True)) * (math.sqrt(groups / (groups - 1)) / n)
-        (top, both), (_, bottom) = (sums @ sums.T).tolist()
+        scale = groups / (groups - 1) / rows**2
+        top, both, bottom, variance = (scale * power for power in sums[:4])
         if self.bottom <= 0 or self.bottom**2 <= reach**2 * bottom:
             return low, high, math.inf
-        each = sums[0] - value * sums[1]
-        variance = float(each @ each)
         if variance <= (_ROUNDING * value) ** 2:
-            return (value, value, 0.0) if self.exact else (low, high, math.inf)
-        skewness = float(np.sum(each**3)) / variance**1.5  # of the sum: that of a row over √n
-        uncertainty = float(np.sum(each**4)) / variance**2 - 1 / groups
+            return (low, high, math.inf) if self.noisy else (value, value, 0.0)
+        skewness = scale**1.5 * sums[4] / variance**1.5  # of the sum: that of a row over √n
+        uncertainty = scale**2 * sums[5] / variance**2 - 1 / groups
         reach = _student(reach, max(uncertainty, 2 / (groups - 1)))
         ends = []
         for side in (-1, 1):
             square = _skewed(-side * reach, skewness) ** 2
-            scale = self.bottom**2 - square * bottom
-            middle = (self.top * self.bottom - square * both) / scale
-            inside = middle**2 - (self.top**2 - square * top) / scale
-            end = middle + side * math.sqrt(max(inside, 0.0)) if scale > 0 else side * math.inf
-            ends.append(min(max(end, low), high))
+            divisor = self.bottom**2 - square * bottom
+            middle = (self.top * self.bottom - square * both) / divisor
+            inside = middle**2 - (self.top**2 - square * top) / divisor
+            end = middle + side * math.sqrt(max(inside, 0.0)) if divisor > 0 else side * math.inf
+            ends.append(min(max(end + side * self.coarse / self.bottom, low), high))
         return ends[0], ends[1], math.sqrt(variance) / self.bottom
 
 
@@ -233,32 +316,52 @@ def evaluate(
             raise PrivateLabelError(
                 f"there are {len(given):,} predictions of {name!r} for {private.rows:,} labels"
             )
-    names = list(metrics) if metrics is not None else _fitting(private, every)
-    for name in names:
-        if name not in METRICS:
-            raise PrivateLabelError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
+    probabilities = all(given.ndim == _MATRIX for given in every.values())
+    names = chosen_metrics(private, metrics, probabilities=probabilities)
     numbers = None if persons is None else _distinct(persons, private.rows, "persons")[1]
-    parts: list[tuple[Any, NDArray[np.int64], PrivateLabels]]
-    parts = [(None, np.arange(private.rows), private)]
+    parts: list[tuple[Any, NDArray[np.int64]]] = [(None, np.arange(private.rows))]
     if by is not None:
         groups, codes = _distinct(by, private.rows, "by")
-        for i, name in enumerate(groups):
-            rows = np.flatnonzero(codes == i)
-            parts.append((name, rows, private.subset(rows)))
-    measured = []
-    for group, rows, part in parts:
-        # Numbered anew: persons without a row in the group are none of it.
-        own = None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
-        for metric in names:
-            each = {model: METRICS[metric](part, given[rows]) for model, given in every.items()}
-            models = list(each)
-            pairs = [(a, b) for i, a in enumerate(models) for b in models[i + 1 :]]
-            both = [(f"{a} − {b}", each[a].minus(each[b])) for a, b in pairs]
-            for model, influence in [*each.items(), *both]:
-                low, high, error = influence.interval(_reach(confidence), own)
-                ends = influence.value, low, high, error
-                largest = influence.largest(own)
-                measured.append(Measured(metric, model, group, *ends, len(rows), largest))
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(groups)))
+        parts += zip(groups, np.split(order, ends[:-1]), strict=True)
+    return [
+        one
+        for group, rows in parts
+        for one in measure(_rows(private, every, rows, numbers), names, confidence, group)
+    ]
+
+
+def measure(
+    rows: Rows, metrics: Sequence[str], confidence: float, group: Any = None
+) -> list[Measured]:
+    """``evaluate`` for rows in blocks, which are those of ``group``. Raises PrivateLabelError."""
+    n, measured, models = rows.count, [], rows.models
+    keys = [*((model,) for model in models), *combinations(models, 2)]
+    for metric in metrics:
+        of = {model: METRICS[metric](rows, model) for model in models}
+
+        def blocks(of: Mapping[str, RowTerms] = of) -> Iterator[tuple[Any, list[Terms]]]:
+            for places, given, persons in rows.blocks():
+                each = {model: terms(places, given[model]) for model, terms in of.items()}
+                yield persons, [reduce(Terms.minus, map(each.__getitem__, key)) for key in keys]
+
+        sums = zip(*([terms.sums() for terms in each] for _, each in blocks()), strict=True)
+        low, high = RANGES.get(metric, (-math.inf, math.inf))
+        estimates = {}
+        for key, parts in zip(keys, sums, strict=True):
+            top, bottom = (math.fsum(part) / n for part in zip(*parts, strict=True))
+            ends = (low - high, high - low) if key[1:] else (low, high)
+            estimates[key] = Estimate(top, bottom, ends)
+        for who, each in blocks():
+            persons = None if who is None else np.unique(who, return_inverse=True)[1]
+            for estimate, terms in zip(estimates.values(), each, strict=True):
+                estimate.add(terms, persons)
+        for key, one in estimates.items():
+            # The difference of equal predictions is 0 for any labels.
+            one.noisy &= bool(one.top) or one.varies or not estimates[key[:1]].varies
+            found = one.value, *one.interval(_reach(confidence), n), n, one.largest
+            measured.append(Measured(metric, " − ".join(key), group, *found))
     return measured
 
 
@@ -323,92 +426,207 @@ def _within_one(shares: Floats) -> Floats:
     return shares
 
 
+def _rows(
+    private: PrivateLabels,
+    every: Mapping[str, NDArray[Any]],
+    rows: NDArray[np.int64],
+    persons: NDArray[np.int64] | None = None,
+) -> Rows:
+    """Some of the rows of arrays [n], by their numbers; all in one block if there are persons."""
+    widest = max(array[:1].size for array in every.values())
+    step = max(1, len(rows) if persons is not None else min(_MOST_ROWS, _ENTRIES // widest))
+
+    def read() -> Iterator[Block]:
+        for start in range(0, len(rows), step):
+            own = rows[start : start + step]
+            given = {model: array[own] for model, array in every.items()}
+            yield private.codes[own], given, None if persons is None else persons[own]
+
+    return Rows(private.opened, list(every), read)
+
+
 def _prepared(private: PrivateLabels, given: Any) -> NDArray[Any]:
     if private.counts is not None:
         raise PrivateLabelError("metrics are of single rows: leave out counts, and repeat the rows")
     return prepared(private.labels, given, numeric=is_numeric(private.opened))
 
 
-def _fitting(private: PrivateLabels, every: Mapping[str, NDArray[Any]]) -> list[str]:
+def chosen_metrics(
+    private: PrivateLabels, metrics: Sequence[str] | None, *, probabilities: bool
+) -> list[str]:
+    """The names that are given, or those of all metrics that fit.
+
+    ``probabilities`` says whether all models predict these, where labels are classes. Raises
+    PrivateLabelError for a name that is no metric.
+    """
+    for name in metrics or ():
+        if name not in METRICS:
+            there = ", ".join(METRICS)
+            raise PrivateLabelError(f"there is no metric {name!r}; there are {there}")
+    if metrics is not None:
+        return list(metrics)
     if is_numeric(private.opened):
         return ["squared error", "absolute error"]
-    if any(given.ndim == 1 for given in every.values()):
+    if not probabilities:
         return ["accuracy"]
     return ["log loss", "accuracy", *(["AUC"] if len(private.labels) == 2 else [])]
 
 
-def _mean(rows: Floats) -> Influence:
-    value = float(rows.mean())
-    return Influence(value, rows - value)
+RowTerms = Callable[[NDArray[np.int64], Any], Terms]
+"""From the places [b] of private labels among the distinct ones, and predictions [b]."""
+Metric = Callable[[Rows, str], RowTerms]
+"""For all blocks of some rows, and the name of a model."""
 
 
-def _linear(known: Floats, weights: Floats, rest: Floats | float = 0.0) -> Influence:
-    """The mean of Σ_j known·weights + rest, of unbiased ``known`` [n, j] and ``weights`` [n, j]."""
-    rows = np.einsum("nj,nj->n", known, weights) + rest
-    value = float(rows.mean())
-    spread = weights * known.std(axis=0)
-    return Influence(value, rows - value, spread=spread, exact=not weights.any())
+def _linear(
+    rows: Rows, known: Floats, parts: Callable[[Any], tuple[Floats, Floats | float]]
+) -> RowTerms:
+    """The mean of Σ_j known·weights + rest, of unbiased ``known`` [m, j] of the private labels.
+
+    ``parts`` gives weights [b, j] and rest [b] of predictions.
+    """
+    counts = rows.private.counts / rows.count
+    deviations = np.sqrt(counts @ (known - counts @ known) ** 2)
+
+    def terms(places: NDArray[np.int64], predicted: Any) -> Terms:
+        weights, rest = parts(predicted)
+        each = np.einsum("nj,nj->n", known.take(places, axis=0), weights) + rest
+        return Terms(each, spread=weights * deviations, noisy=bool(weights.any()))
+
+    return terms
 
 
-def squared_error(private: PrivateLabels, predicted: Floats) -> Influence:
+def squared_error(rows: Rows, model: str) -> RowTerms:
     """The mean of (y − f)²."""
-    labels = _numbers(private)
+    labels = _numbers(rows.private)
     middle = (labels[0] + labels[-1]) / 2  # squares of numbers far from 0 would lose digits
-    labels, predicted = labels - middle, predicted - middle
-    known = private.unbiased(np.stack([labels, labels**2], axis=1))
-    return _linear(known, np.stack([-2 * predicted, np.ones_like(predicted)], axis=1), predicted**2)
+    labels = labels - middle
+
+    def parts(predicted: Floats) -> tuple[Floats, Floats]:
+        f = predicted - middle
+        return np.stack([-2 * f, np.ones_like(f)], axis=1), f**2
+
+    return _linear(rows, rows.private.unbiased(np.stack([labels, labels**2], axis=1)), parts)
 
 
-def absolute_error(private: PrivateLabels, predicted: Floats) -> Influence:
+def absolute_error(rows: Rows, model: str) -> RowTerms:
     """The mean of |y − f|: of s·f − s·y, where s is the sign of f − y."""
-    labels = _numbers(private)  # increasing
-    below = np.searchsorted(labels, predicted)  # how many labels are
+    labels = _numbers(rows.private)  # increasing
     signs = np.where(np.arange(len(labels))[:, None] < np.arange(len(labels) + 1), 1.0, -1.0)
-    sign, signed = (private.unbiased(goal, below) for goal in (signs, signs * labels[:, None]))
-    return _mean(predicted * sign - signed)
+    sign, signed = map(rows.private.unbiased, (signs, signs * labels[:, None]))
+
+    def terms(places: NDArray[np.int64], predicted: Floats) -> Terms:
+        at = places, np.searchsorted(labels, predicted)  # how many labels are below
+        return Terms(predicted * sign[at] - signed[at])
+
+    return terms
 
 
-def poisson_loss(private: PrivateLabels, predicted: Floats) -> Influence:
+def poisson_loss(rows: Rows, model: str) -> RowTerms:
     """The mean of f − y·ln f; it differs from half the deviance by what no model changes."""
-    mean = np.maximum(predicted, LEAST_PROBABILITY)
-    return _linear(private.unbiased(_numbers(private)[:, None]), -np.log(mean)[:, None], mean)
+
+    def parts(predicted: Floats) -> tuple[Floats, Floats]:
+        mean = np.maximum(predicted, LEAST_PROBABILITY)
+        return -np.log(mean)[:, None], mean
+
+    return _linear(rows, rows.private.unbiased(_numbers(rows.private)[:, None]), parts)
 
 
-def log_loss(private: PrivateLabels, predicted: Floats) -> Influence:
+def log_loss(rows: Rows, model: str) -> RowTerms:
     """The mean of −ln f_y."""
-    logs = np.log(np.maximum(_probabilities(predicted), LEAST_PROBABILITY))
-    middle = logs.mean(axis=1)  # one-hot rows sum to 1, so it adds no noise
-    return _linear(_one_hot(private), middle[:, None] - logs, -middle)
+
+    def parts(predicted: NDArray[Any]) -> tuple[Floats, Floats]:
+        logs = np.log(np.maximum(_probabilities(predicted), LEAST_PROBABILITY))
+        middle = logs.mean(axis=1)  # one-hot rows sum to 1, so it adds no noise
+        return middle[:, None] - logs, -middle
+
+    return _linear(rows, _one_hot(rows.private), parts)
 
 
-def accuracy(private: PrivateLabels, predicted: NDArray[Any]) -> Influence:
+def accuracy(rows: Rows, model: str) -> RowTerms:
     """The share of rows whose likeliest label is the true one."""
-    chosen = predicted if predicted.ndim == 1 else predicted.argmax(axis=1)
-    return _mean(_one_hot(private, chosen.astype(np.int64)))
+    known = _one_hot(rows.private)
+
+    def terms(places: NDArray[np.int64], predicted: NDArray[Any]) -> Terms:
+        return Terms(known[places, predicted if predicted.ndim == 1 else predicted.argmax(axis=1)])
+
+    return terms
 
 
-def area(private: PrivateLabels, predicted: Floats) -> Influence:
-    """The chance that a row with the second label has a larger score than one with the first."""
-    known = _one_hot(private)
+def area(rows: Rows, model: str) -> RowTerms:
+    """The chance that a row with the second label has a larger score than one with the first.
+
+    Scores with one level (``_Levels``) are equal; the interval has room for this.
+    """
+    known, n = _one_hot(rows.private), rows.count
     if known.shape[1] != 2:
         raise PrivateLabelError("AUC is of two labels")
-    scores, others = _probabilities(predicted)[:, 1], max(len(known) - 1, 1)
-    under = (_sums_below(scores, known[:, 0]) - known[:, 0] / 2) / others
-    over = (known[:, 1].sum() - _sums_below(scores, known[:, 1]) - known[:, 1] / 2) / others
-    rest = (known.sum(axis=0) - known) / others
-    # Over pairs of different rows: the two labels of one row are not independent.
-    top, bottom = float(np.mean(known[:, 1] * under)), float(np.mean(known[:, 1] * rest[:, 0]))
-    return Influence(
-        top,
-        known[:, 1] * under + known[:, 0] * over - 2 * top,
-        bottom,
-        known[:, 1] * rest[:, 0] + known[:, 0] * rest[:, 1] - 2 * bottom,
-        (0.0, 1.0),
-        exact=not np.ptp(scores),
-    )
+    levels = _Levels(_probabilities(given[model])[:, 1] for _, given, _ in rows.blocks())
+    sums, counts = np.zeros((2, levels.count)), np.zeros(levels.count, np.int64)
+    for places, given, _ in rows.blocks():
+        of_row = levels(given[model][:, 1])
+        counts += np.bincount(of_row, minlength=levels.count)
+        for label in (0, 1):
+            sums[label] += np.bincount(of_row, known[places, label], levels.count)
+    # For each level, the sums of the one-hot rows with smaller scores, and half of those with it.
+    below = (np.cumsum(sums, axis=1) - sums / 2).T
+    every, others = rows.private.counts @ known, 2 * max(n - 1, 1)
+    # Of m rows, at most m²/4 pairs have different labels. An equal score counts as half a pair.
+    pairs = int((counts**2 // 4).sum()) if levels.shift else 0
+    coarse = pairs / (n * others)
+
+    def terms(places: NDArray[np.int64], predicted: Floats) -> Terms:
+        under, over = below[levels(predicted[:, 1])].T
+        no, yes = known[places].T
+        # Over pairs of different rows: the two labels of one row are not independent.
+        pairs = yes * (under - no / 2) + no * (every[1] - over - yes / 2)
+        weights = yes * (every[0] - no) + no * (every[1] - yes)
+        return Terms(pairs / others, weights / others, noisy=levels.count > 1, coarse=coarse)
+
+    return terms
 
 
-Metric = Callable[[PrivateLabels, Any], Influence]
+class _Levels:
+    """The distinct values of some numbers, in order, if these are at most ``_MOST_LEVELS``.
+
+    Otherwise numbers with the same first bits have one level. These are as many bits as possible,
+    and do not depend on the order of the numbers.
+
+    Attributes:
+        shift: how many bits are left out.
+        count: how many levels there are.
+    """
+
+    def __init__(self, blocks: Iterable[Floats]) -> None:
+        """Read the numbers."""
+        self.shift, held = 0, list[NDArray[np.uint64]]()
+        for numbers in blocks:
+            held.append(self._bits(numbers))
+            if sum(map(len, held)) >= 2 * _MOST_LEVELS:
+                held = [self._merged(held)]
+        self._keys = self._merged(held)
+        self.count = len(self._keys)
+
+    def __call__(self, numbers: Floats) -> NDArray[np.int64]:
+        """[b] the level of each number."""
+        own, back = np.unique(self._bits(numbers), return_inverse=True)
+        return np.searchsorted(self._keys, own)[back]
+
+    def _bits(self, numbers: Floats) -> NDArray[np.uint64]:
+        """Whole numbers that have the order of float64."""
+        bits = (numbers + 0.0).view(np.uint64)  # −0 is 0
+        signs = np.where(bits >> 63, ~np.uint64(0), np.uint64(1 << 63))
+        return np.asarray((bits ^ signs) >> np.uint64(self.shift))
+
+    def _merged(self, held: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        keys = np.sort(np.concatenate(held))
+        apart, shift = keys[1:] ^ keys[:-1], 0
+        while np.count_nonzero(apart >> np.uint64(shift)) >= _MOST_LEVELS:
+            shift += 1
+        self.shift, keys = self.shift + shift, keys >> np.uint64(shift)
+        return np.asarray(keys[np.append(True, keys[1:] != keys[:-1])])
+
+
 METRICS: dict[str, Metric] = {
     "squared error": squared_error,
     "absolute error": absolute_error,
@@ -417,14 +635,8 @@ METRICS: dict[str, Metric] = {
     "accuracy": accuracy,
     "AUC": area,
 }
+RANGES = {"AUC": (0.0, 1.0)}
 LARGER_IS_BETTER = frozenset({"accuracy", "AUC"})
-
-
-def _sums_below(scores: Floats, weights: Floats) -> Floats:
-    """[n] the sum of the weights of all rows with a smaller score, and half of equal ones."""
-    _, place = np.unique(scores, return_inverse=True)
-    sums = np.bincount(place, weights)
-    return np.asarray((np.cumsum(sums) - sums / 2)[place])
 
 
 def _numbers(private: PrivateLabels) -> Floats:
@@ -433,10 +645,10 @@ def _numbers(private: PrivateLabels) -> Floats:
     return np.asarray(private.labels, np.float64)
 
 
-def _one_hot(private: PrivateLabels, columns: NDArray[np.int64] | None = None) -> Floats:
+def _one_hot(private: PrivateLabels) -> Floats:
     if is_numeric(private.opened):
         raise PrivateLabelError("this metric is of classes, and the labels are numbers")
-    return private.unbiased(np.eye(len(private.labels)), columns)
+    return private.unbiased(np.eye(len(private.labels)))
 
 
 def _probabilities(predicted: NDArray[Any]) -> Floats:
@@ -471,7 +683,8 @@ def calibration(
 
     Predictions are numbers [n], or probabilities [n] of the second of two labels. The bins go from
     the smallest predictions to the largest, so with 10 bins the last one is the top decile, and its
-    ``lift`` the usual one.
+    ``lift`` the usual one. Rows with equal predictions are in one bin, so that there can be fewer
+    bins, which differ in size.
 
     Raises PrivateLabelError as ``evaluate``.
 
@@ -487,20 +700,49 @@ def calibration(
         [(0.0, 500), (3.0, 500)]
     """
     given = _prepared(private, predicted)
-    if given.ndim == _MATRIX:
-        if given.shape[1] != 2:
-            raise PrivateLabelError("calibration is of numbers, or of two labels")
-        given, known = given[:, 1], _one_hot(private)[:, 1]
+    rows = _rows(private, {"": given}, np.arange(private.rows))
+    return calibration_of(rows, "", bins, confidence)
+
+
+def calibration_of(rows: Rows, model: str, bins: int, confidence: float) -> list[Bin]:
+    """``calibration`` for rows in blocks, without persons. Raises PrivateLabelError."""
+    is_classes = not is_numeric(rows.private.opened)
+    if is_classes:
+        known = _one_hot(rows.private)[:, 1]
     else:
-        known = private.unbiased(_numbers(private)[:, None])[:, 0]
-    if not 1 <= bins <= len(given):
+        known = rows.private.unbiased(_numbers(rows.private)[:, None])[:, 0]
+
+    def blocks() -> Iterator[tuple[NDArray[np.int64], Floats]]:
+        for places, given, _ in rows.blocks():
+            predicted = given[model]
+            if is_classes and predicted.shape[1:] != (2,):
+                raise PrivateLabelError("calibration is of numbers, or of two labels")
+            yield places, predicted[:, 1] if is_classes else predicted
+
+    if not 1 <= bins <= rows.count:
         raise PrivateLabelError("there are at least one bin, and a row for each")
-    whole, curve = float(known.mean()), []
-    for rows in np.array_split(np.argsort(given, kind="stable"), bins):
-        part = _mean(known[rows])
-        ends = part.interval(_reach(confidence))[:2]
-        lift = part.value / whole if whole else math.nan
-        curve.append(Bin(float(given[rows].mean()), part.value, *ends, lift, len(rows)))
+    levels = _Levels(f for _, f in blocks())
+    of_level = np.zeros(levels.count, np.int64)
+    for _, f in blocks():
+        of_level += np.bincount(levels(f), minlength=levels.count)
+    ends = np.cumsum([len(part) for part in np.array_split(np.empty(rows.count, bool), bins)])
+    # Rows of one level are together, in the bin of the middle one.
+    bin_of = np.searchsorted(ends, np.cumsum(of_level) - of_level / 2, side="right")
+    counts, sums = np.zeros((bins, len(known)), np.int64), np.zeros(bins)
+    for places, f in blocks():
+        own = bin_of[levels(f)]
+        flat = np.bincount(own * len(known) + places, minlength=counts.size)
+        counts += flat.reshape(counts.shape)
+        sums += np.bincount(own, f, bins)
+    whole, curve = float(counts.sum(axis=0) @ known) / rows.count, []
+    for times, total in zip(counts, sums.tolist(), strict=True):
+        if size := int(times.sum()):
+            value = float(times @ known) / size
+            part = Estimate(value, 1.0, (-math.inf, math.inf))
+            part.add(Terms(known), times=times)
+            low, high, _ = part.interval(_reach(confidence), size)
+            lift = value / whole if whole else math.nan
+            curve.append(Bin(total / size, value, low, high, lift, size))
     return curve
 
 
@@ -519,8 +761,10 @@ class PrivateScorer:
         ``columns`` holds the public columns of the artifact's groups, if X does not.
         """
         private = PrivateLabels(self.artifact, y, X if columns is None else columns)
-        value = METRICS[self.metric](private, self._predictions(private, estimator, X)).value
-        return value if self.metric in LARGER_IS_BETTER else -value
+        given = {"": self._predictions(private, estimator, X)}
+        rows = _rows(private, given, np.arange(private.rows))
+        (found,) = measure(rows, [self.metric], CONFIDENCE)
+        return found.value if self.metric in LARGER_IS_BETTER else -found.value
 
     def _predictions(self, private: PrivateLabels, estimator: Any, x: Any) -> Any:
         """Numbers [n], or probabilities [n, k] in the order of the artifact's labels."""

@@ -11,9 +11,10 @@ from labeldp_learn import (
     PrivateLabels,
     calibration,
     evaluate,
+    evaluation,
     scorer,
 )
-from labeldp_learn.evaluation import METRICS
+from labeldp_learn.evaluation import METRICS, Rows
 from labeldp_learn.private_labels import tables_of
 from labeldp_verify.forms import RealDomain
 from labeldp_verify.opening import open_artifact
@@ -41,15 +42,22 @@ def true_loss(metric, labels, predicted):
     return np.arange(len(labels)) == predicted.argmax()
 
 
+def losses(metric, private, predicted):
+    """[n] the loss of each row, that of row i on the i-th private label."""
+    rows = Rows(private.opened, ["m"], lambda: [(private.codes, {}, None)])
+    ((places, *_),) = rows.blocks()
+    return METRICS[metric](rows, "m")(places, predicted).rows
+
+
 @pytest.mark.parametrize("metric", ["squared error", "absolute error", "Poisson loss"])
 @pytest.mark.parametrize("name", ["optimal-unbiased", "debiased-rr", "randomized-response"])
 def test_metrics_of_numbers_are_unbiased_under_every_label(metric, name):
     artifact = open_artifact(FILES / f"plain/{name}.onnx")
     column, chances = every_output(artifact)
     labels = np.array(list(artifact.label.listed), float)
-    found = METRICS[metric](PrivateLabels(artifact, column), np.full(len(column), 2.5))
+    found = losses(metric, PrivateLabels(artifact, column), np.full(len(column), 2.5))
     wanted = true_loss(metric, labels, 2.5)
-    assert np.allclose(chances @ (found.rows + found.value), wanted, atol=1e-6 * wanted.max())
+    assert np.allclose(chances @ found, wanted, atol=1e-6 * wanted.max())
 
 
 @pytest.mark.parametrize("metric", ["log loss", "accuracy"])
@@ -59,9 +67,9 @@ def test_metrics_of_classes_are_unbiased_under_every_label(metric, artifact):
     column, chances = every_output(artifact)
     k = len(chances)
     one = np.arange(1, k + 1) / np.arange(1, k + 1).sum()
-    found = METRICS[metric](PrivateLabels(artifact, column), np.tile(one, (len(column), 1)))
+    found = losses(metric, PrivateLabels(artifact, column), np.tile(one, (len(column), 1)))
     wanted = true_loss(metric, np.arange(k), one)
-    assert np.allclose(chances @ (found.rows + found.value), wanted, atol=1e-6)
+    assert np.allclose(chances @ found, wanted, atol=1e-6)
 
 
 def two_models(rows, seed):
@@ -165,6 +173,31 @@ def test_calibration_follows_the_true_means():
     assert numbers[0].observed < numbers[1].observed
 
 
+def test_deciles_are_those_of_sorted_rows(monkeypatch):
+    """Equal predictions, 0 and −0 among them, are in one bin; the order of rows does not matter."""
+    monkeypatch.setattr(evaluation, "_MOST_ROWS", 16)
+    artifact, generator = open_artifact(NUMBERS), np.random.default_rng(0)
+    private = PrivateLabels(artifact, drawn(artifact, generator.integers(0, 12, 500)))
+    labels = np.array(list(artifact.label.listed), float)
+    observed = private.unbiased(labels[:, None])[:, 0]
+    wide = generator.normal(size=500) * generator.choice([1e-300, 1.0, 1e300], 500)
+    for predicted in (wide, np.zeros(500) * generator.choice([-1, 1], 500), np.arange(500) % 3):
+        different = len(set(predicted.tolist()))
+        for bins in (1, 3, 7, 500):
+            parts = np.array_split(np.argsort(predicted, kind="stable"), bins)
+            if different < 500:
+                parts = [np.flatnonzero(predicted == one) for one in range(different)]
+            found = calibration(private, predicted, bins)
+            order = generator.permutation(500)
+            again = calibration(private.subset(order), predicted[order], bins)
+            for one, other in zip(found, again, strict=True):
+                assert np.allclose([*vars(one).values()], [*vars(other).values()], rtol=1e-9)
+            if bins >= different or different == 500:
+                assert [one.rows for one in found] == list(map(len, parts))
+                means = [(predicted[rows].mean(), observed[rows].mean()) for rows in parts]
+                assert np.allclose([(b.predicted, b.observed) for b in found], means, rtol=1e-9)
+
+
 def test_a_search_tunes_on_private_labels():
     true, chance, _ = two_models(8000, 0)
     x = np.log(chance / (1 - chance))[:, None]
@@ -245,6 +278,6 @@ def test_how_far_numbers_are_from_zero_does_not_matter(start):
     apart = np.eye(4, dtype=int) * 4 + 1
     known = with_table(open_artifact(NUMBERS), domain, apart, values)
     for metric in metrics:
-        found = METRICS[metric](PrivateLabels(known, values), np.full(4, start))
+        found = losses(metric, PrivateLabels(known, values), np.full(4, start))
         wanted = true_loss(metric, np.arange(4.0), 0.0)
-        assert np.allclose(apart / 8 @ (found.rows + found.value), wanted, atol=1e-6)
+        assert np.allclose(apart / 8 @ found, wanted, atol=1e-6)

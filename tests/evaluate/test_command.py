@@ -1,7 +1,9 @@
 """``labeldp evaluate``: metrics that fit true labels, differences, groups, and refusals."""
 
+import errno
 import hashlib
 import json
+import os
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -11,9 +13,12 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_learn import PrivateLabels, evaluate, evaluation
 from labeldp_runtime import Randomizer
 
 from labeldp_compile.cli import main
+from labeldp_compile.evaluate import rows as tables
+from labeldp_compile.tabular import reader
 from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
 from tests.fixtures.compiled import compile_text
 
@@ -227,3 +232,128 @@ def test_one_row_with_most_of_the_variance_is_named(files, tmp_path):
         largest = [m["largest"] for m in found if m["metric"] == "squared error"]
         assert (max(largest) > 0.5) == warned and (min(largest) < 0.1)
         assert all(m["largest"] is None for m in found if m["metric"] == "absolute error")
+
+
+BLOCK, MANY = 32, 200
+
+
+@pytest.fixture
+def read_by(monkeypatch):
+    """A function after which tables are read in batches of so many rows; blocks are small."""
+    read = reader._batches
+    monkeypatch.setattr(evaluation, "_MOST_ROWS", BLOCK)
+    monkeypatch.setattr(tables, "_BLOCK", BLOCK)
+    monkeypatch.setattr(tables, "_RUN", 3)
+    monkeypatch.setattr(tables, "_IN_MEMORY", 1)
+
+    def set_rows(rows):
+        def divided(*given):
+            for batch in read(*given):
+                yield from (batch.slice(i, rows) for i in range(0, len(batch), rows))
+
+        monkeypatch.setattr(reader, "_batches", divided)
+
+    return set_rows
+
+
+def close(one, other):
+    """Facts in JSON that differ by the rounding of sums alone."""
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-9)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(close, one, other))
+    return one == other
+
+
+@pytest.mark.parametrize("name", ["binary", pytest.param("numbers", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("words", ["", "--by g", "--person who", "--by g --person who"])
+def test_results_do_not_depend_on_how_tables_are_read(files, read_by, tmp_path, name, words):
+    """Persons, groups and equal predictions are in several files, batches, blocks and runs."""
+    table = pq.read_table(files[0] / f"{name}.parquet").slice(0, MANY)
+    who, one = np.random.default_rng(0).integers(0, 60, MANY), table["one"].to_numpy()
+    table = table.set_column(2, "who", pa.array(who * 4096)).set_column(
+        3, "one", pa.array(np.round(one, 1))
+    )
+    pieces = [table.slice(at, 67) for at in range(0, MANY, 67)]
+    found = {}
+    for order in (slice(None), slice(None, None, -1)):
+        for ending, write in (("parquet", pq.write_table), ("csv", pa_csv.write_csv)):
+            folder = tmp_path / f"{ending} {order.step}"
+            folder.mkdir()
+            for number, piece in enumerate(pieces[order]):
+                write(piece, folder / f"{number}.{ending}")
+            whole = tmp_path / f"{ending} {order.step}.{ending}"
+            write(pa.concat_tables(pieces[order]), whole)
+            for private, rows in ((whole, 7), (folder, 10**5)):
+                read_by(rows)
+                models = (files[0] / f"{name}.onnx", whole, private, "--model", "one")
+                done = labeldp(*models, "--model", "other", "--json", *words.split())
+                assert done.exit_code == 0, done.output
+                found.setdefault(order.step, []).append(json.loads(done.stdout))
+    assert all(one == found[None][0] for one in found[None])
+    assert all(one == found[-1][0] for one in found[-1])
+    assert close(found[None][0], found[-1][0])
+    given = {"by": table["g"]} if "--by" in words else {}
+    given |= {"persons": table["who"]} if "--person" in words else {}
+    labels = PrivateLabels(files[0] / f"{name}.onnx", table["y"])
+    predicted = {model: table[model].to_numpy() for model in ("one", "other")}
+    expected = [vars(measured) for measured in evaluate(labels, predicted, **given)]
+    for one, other in zip(found[None][0]["measured"], expected, strict=True):
+        assert close(one, {k: v if v != float("inf") else None for k, v in other.items()})
+
+
+def test_a_score_that_is_rounded_widens_the_interval_of_the_area(files, monkeypatch):
+    """With more distinct scores than levels; the order of the rows does not matter."""
+    table = pq.read_table(files[0] / "binary.parquet")
+    y, scores = table["y"].to_numpy(), table["one"].to_numpy()
+    orders = (np.arange(ROWS), np.random.default_rng(0).permutation(ROWS))
+
+    def areas(most):
+        monkeypatch.setattr(evaluation, "_MOST_LEVELS", most)
+        for order in orders:
+            labels = PrivateLabels(files[0] / "binary.onnx", y[order])
+            yield from evaluate(labels, {"one": scores[order]}, ["AUC"])
+
+    exact, coarse = list(areas(1 << 20)), list(areas(64))
+    assert coarse[0].value == pytest.approx(coarse[1].value, rel=1e-9)
+    assert coarse[0].value != exact[0].value
+    assert coarse[0].low < exact[0].low and exact[0].high < coarse[0].high
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), ("0", "1")])
+@pytest.mark.parametrize("rows", [1, 7, 10**5])
+def test_later_cells_decide_whether_text_is_labels_or_numbers(read_by, tmp_path, names, rows):
+    spec = BINARY.replace('"no"', f'"{names[0]}"').replace('"yes"', f'"{names[1]}"')
+    (tmp_path / "a.onnx").write_bytes(compile_text(spec).model)
+    given = [*["0"] * 9, *["1"] * 9, "0.5", " 1"]
+    private_labels = [names[i % 2] for i in range(len(given))]
+    lines = ["y,one,name", *map(",".join, zip(private_labels, given, private_labels, strict=True))]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    read_by(rows)
+    table = tmp_path / "x.csv"
+    words = (tmp_path / "a.onnx", table, table, "--metric", "log loss", "--json")
+    done = labeldp(*words, "--model", "one")
+    assert done.exit_code == 0, done.output
+    labels = PrivateLabels(tmp_path / "a.onnx", private_labels)
+    (expected,) = evaluate(labels, {"one": np.array(given, float)}, ["log loss"])
+    assert json.loads(done.stdout)["measured"][0]["value"] == pytest.approx(expected.value)
+    named = labeldp(*words, "--model", "name")
+    assert named.exit_code == 2 and "predictions are labels" in named.stderr
+
+
+@pytest.mark.parametrize("broken", ["full disk", "no folder"])
+def test_rows_that_cannot_be_held_on_disk_are_one_clear_error(files, monkeypatch, broken):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tables, "_IN_MEMORY", 1)
+    if broken == "full disk":
+        monkeypatch.setattr("tempfile.SpooledTemporaryFile.write", full)
+    else:
+        monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/nonexistent"])
+        monkeypatch.setattr("tempfile.tempdir", None)
+    done = labeldp(*words(files[0], "numbers"))
+    assert done.exit_code == 2 and "set TMPDIR" in done.stderr and not done.stdout
+    assert len(done.stderr.splitlines()) == 1

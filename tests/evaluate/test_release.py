@@ -29,9 +29,15 @@ from tests.fixtures.compiled import compile_text
 
 
 def whole(generator, rows, sums, labels, most=5):
-    """Losses [n, j, k] of a tiny table, and functions of slices as the mechanism takes them."""
-    units = generator.integers(0, most, (rows, sums, labels))
-    return units, [lambda part, j=j: units[part, j] for j in range(sums)]
+    """Losses [n, j, k] of a tiny table."""
+    return generator.integers(0, most, (rows, sums, labels))
+
+
+def in_blocks(units, labels, persons=None, rows=2):
+    """As the mechanism takes them."""
+    for start in range(0, len(labels), rows):
+        part = slice(start, start + rows)
+        yield units[part], np.array(labels)[part], None if persons is None else persons[part]
 
 
 def exact_sums(monkeypatch):
@@ -51,10 +57,10 @@ def test_no_output_is_more_than_e_to_epsilon_times_as_likely(monkeypatch, sums, 
     scales, generator = exact_sums(monkeypatch), np.random.default_rng(sums * labels)
     epsilon, tight = Fraction(1, 2), False
     for _ in range(3):
-        _, losses = whole(generator, 3, sums, labels)
-        persons = None if people is None else np.array(people)
+        units = whole(generator, 3, sums, labels)
+        persons = None if people is None else np.array(people, np.uint64)
         every = {
-            labeling: noisy_sums(losses, np.array(labeling), persons, epsilon, rows=2)["sums"]
+            labeling: noisy_sums(in_blocks(units, labeling, persons), epsilon)["sums"]
             for labeling in itertools.product(range(labels), repeat=3)
         }
         (scale,) = set(scales)  # the same for every labeling: it depends on no label
@@ -73,9 +79,9 @@ def test_no_output_is_more_than_e_to_epsilon_times_as_likely(monkeypatch, sums, 
 def test_drawn_outputs_have_the_noise_of_the_scale():
     """Both labelings of one row: many equal losses, so that one release draws often."""
     draws, q = 4000, math.exp(-1 / 2)  # Δ = 2·draws and ε = draws: the scale is 2
-    losses = [lambda part: np.array([[0, 2]])[part]] * draws
+    units = np.array([[[0, 2]] * draws])
     for label in (0, 1):
-        drawn = Counter(noisy_sums(losses, np.array([label]), None, Fraction(draws))["sums"])
+        drawn = Counter(noisy_sums(in_blocks(units, [label]), Fraction(draws))["sums"])
         for x in range(-3, 6):
             chance = (1 - q) / (1 + q) * q ** abs(x - 2 * label)
             assert abs(drawn[x] - draws * chance) < 7 * math.sqrt(draws * chance)
@@ -84,7 +90,7 @@ def test_drawn_outputs_have_the_noise_of_the_scale():
 def test_changes_are_those_of_the_worst_pair_whichever_way_they_are_found():
     generator = np.random.default_rng(0)
     for sums, labels in ((1, 7), (2, 9), (3, 2), (4, 5), (5, 3)):
-        units, _ = whole(generator, 40, sums, labels, 50)
+        units = whole(generator, 40, sums, labels, 50)
         pairs = [
             np.abs(units[:, :, a] - units[:, :, b]).sum(axis=1)
             for a, b in itertools.combinations(range(labels), 2)
@@ -330,7 +336,7 @@ def test_rows_must_be_the_same_and_labels_not_private(files):
 
 
 def test_a_table_that_changes_after_the_spending_is_said_to_have_spent(files, monkeypatch):
-    monkeypatch.setattr(release, "label_indexes", lambda domain: lambda labels: np.zeros(1))
+    monkeypatch.setattr(release, "label_indexes", lambda domain: lambda labels: np.zeros(1, int))
     result = booked(files)
     assert result.exit_code == 2 and "stays spent in the ledger" in result.stderr
     assert entries(files) == (["ledger", "budget", "spend"], 0.5)

@@ -30,6 +30,15 @@ def test_equals_brute_force(loss, problem):
     assert honest == pytest.approx(expected, rel=1e-9, abs=noise[loss])
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_cuts_outside_all_outputs_are_not_needed(loss, monkeypatch):
+    labels = np.arange(600.0)
+    args = labels, (1 + labels) ** -1.5, 0.3, loss
+    expected = solve_rr_on_bins(*args).loss
+    monkeypatch.setattr("labeldp_compile.solve.rr_on_bins._KEEP", 0)
+    assert solve_rr_on_bins(*args).loss == pytest.approx(expected, rel=1e-12)
+
+
 def test_example_of_the_paper():
     solution = solve_rr_on_bins(
         np.array([0.0, 1.0, 2.0]), np.array([0.6, 0.25, 0.15]), 0.5, "squared"

@@ -39,6 +39,7 @@ from labeldp_compile.solve.optimal_unbiased.cone_program import (
     solve_cones,
     to_prefix,
 )
+from labeldp_compile.solve.optimal_unbiased.dual import lowered
 from labeldp_compile.solve.optimal_unbiased.problem import (
     COARSEST,
     Columns,
@@ -270,7 +271,8 @@ _RADIUS = 1  # in labels, of the neighbourhood of a predicted path whose labels 
 _COLD_RADIUS = 2  # if a cone program has no starting point
 _ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last level to the tolerance
 _ROUGH = 1e-9  # of a level at least: labels with little weight need it, and the next level them
-_PRICINGS = 12  # rounds of further intervals on the last level
+_PRICINGS = 12  # rounds of further intervals on the last level, or on one that stalls
+_STALLED = 0.5  # of the gap above it, that a level leaves; most leave a quarter
 _TRIED = 500  # coarse labels from which a level may be the solution of all
 
 
@@ -313,6 +315,7 @@ def descend(
     means = predicted_means(levels[-1].problem, solution.means, problem.labels)
     unit = _unit(problem, solution.line, problem.allowed(means))
     search = Search(problem.scaled(unit), tolerance, observer)
+    stalled = False
     for place in range(len(levels) - 2, -1, -1):
         fine = levels[place].problem
         tried = fine.k >= _TRIED or place == 0
@@ -327,29 +330,38 @@ def descend(
         for above, below in reversed(list(pairwise(levels[: place + 1]))):
             whole = _moved(below, above.problem, whole)
         line, means, alpha, beta = whole.scaled(unit, problem.low)
+        before = search.gap
+        if stalled:
+            alpha = lowered(search.problem, alpha, beta)
         search.offer_line(line, means, alpha, beta)
         if search.gap <= tolerance:
             return search.found(unit)
-    _finish(problem, search, unit, solution, accuracy)
+        if search.gap > _STALLED * before:  # intervals are missing, and finer levels lack them, too
+            stalled = True
+            own = _unit(fine, solution.line, solution.means)
+            level = Search(fine.scaled(own), tolerance, observer)
+            solution = _priced(fine, level, own, solution, accuracy)
+    solution = _priced(problem, search, unit, solution, accuracy)
+    if search.gap > tolerance:
+        search.finish(solution.point(unit, problem.low)[0])
+        search.tighten()
     return search.found(unit)
 
 
-def _finish(
+def _priced(
     problem: Program, search: Search, unit: float, solution: _Solution, accuracy: float
-) -> None:
-    """For all labels: price and add intervals, until the gap is certified or nothing helps."""
+) -> _Solution:
+    """Price and add intervals, until the gap is certified or nothing helps."""
     further = no_intervals()
     for turn in range(_PRICINGS + 1):
         point, means = solution.point(unit, problem.low)
         search.offer(point, means)
-        if search.gap <= search.tolerance:
-            return
         new, _ = search.missing(point, True)
-        if turn == _PRICINGS or not len(new):
+        if search.gap <= search.tolerance or turn == _PRICINGS or not len(new):
             break
         further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
         solution = _solved(problem, solution, further, accuracy, search.observer)
-    search.finish(point)
+    return solution
 
 
 def _moved(coarse: Level, fine: Program, solution: _Solution) -> _Solution:

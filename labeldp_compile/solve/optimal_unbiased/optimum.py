@@ -119,6 +119,7 @@ def refine(problem: Program, tolerance: float, observer: Observer) -> Found:
     unit = float(np.sqrt(2.0 * ratio * min(reference_losses(problem))))
     search = Search(problem.scaled(unit), tolerance, observer)
     search.run(columns)
+    search.tighten()
     return first.better(search.found(unit))
 
 

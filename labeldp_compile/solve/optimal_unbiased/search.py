@@ -8,7 +8,14 @@ import numpy as np
 
 from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, polish, solve_cones
-from labeldp_compile.solve.optimal_unbiased.dual import Bound, complete, priced_out, prove
+from labeldp_compile.solve.optimal_unbiased.dual import (
+    Bound,
+    complete,
+    lowered,
+    priced_out,
+    prove,
+    tightened,
+)
 from labeldp_compile.solve.optimal_unbiased.problem import (
     Columns,
     ExtraLine,
@@ -42,6 +49,7 @@ _TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # of the cone program: first round, l
 _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
 _PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
 _GOOD = 1e-6  # gap that is not worth cone programs of many labels
+_TIGHTENED = 5_000  # labels, at most: cuts have an entry for each
 _WIDE = 2  # radius of their neighbourhood
 _SLIVER = 1e-3  # weight, relative to label spacing, below which a column is due to rounding
 
@@ -88,6 +96,7 @@ class Search:
         self.bound = prove(problem, nothing, nothing)
         self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
         self.means = problem.labels
+        self._nearly = self.bound, self.bound  # multipliers, and what they prove once lowered
 
     @property
     def gap(self) -> float:
@@ -144,6 +153,7 @@ class Search:
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
             self.observer.step(f"level of {k} labels: {len(columns)} intervals, {cones.how}")
             start = self._start(cones, sliver)
+            self._remember(cones)
             missing, uneven = self.missing(cones, True)
             found = self._newton_rounds(start)
             if self.gap <= self.tolerance:
@@ -154,6 +164,22 @@ class Search:
             columns = join(k, columns, missing, neighbourhood(missing, k, 1))
             accuracy, sliver = max(0.1 * accuracy, _BEST_TOLERANCE), 0.1 * sliver
             runs, guards = both_runs(runs, uneven), self._guards(*_MARGINS[turn % len(_MARGINS)])
+
+    def _remember(self, cones: Iterate) -> None:
+        """Keep the best multipliers for ``tighten``: used here, they would end searches earlier."""
+        alpha = lowered(self.problem, cones.alpha, cones.beta)
+        bound = prove(self.problem, alpha, cones.beta)
+        if bound.value > self._nearly[1].value:
+            self._nearly = Bound(0.0, cones.alpha, cones.beta), bound
+
+    def tighten(self) -> None:
+        """Improve the bound where multipliers are not unique; the mechanism stays."""
+        if self.gap <= _GOOD:
+            return
+        near, bound = self._nearly
+        if self.problem.k <= _TIGHTENED:
+            bound = tightened(self.problem, near.alpha, near.beta, self.loss)
+        self.bound = max(self.bound, bound, key=lambda b: b.value)
 
     def _start(self, cones: Iterate, sliver: float) -> Iterate:
         """Return the columns that the cone program seems to use."""

@@ -14,9 +14,12 @@ from labeldp_learn.estimators import Estimator as Estimator
 from labeldp_learn.estimators import OutputCounts as OutputCounts
 from labeldp_learn.estimators import values_of as values_of
 from labeldp_learn.evaluation import Bin as Bin
+from labeldp_learn.evaluation import Block as Block
 from labeldp_learn.evaluation import Measured as Measured
-from labeldp_learn.evaluation import calibration as calibration
-from labeldp_learn.evaluation import evaluate as evaluate
+from labeldp_learn.evaluation import Rows as Rows
+from labeldp_learn.evaluation import calibration_of as calibration_of
+from labeldp_learn.evaluation import chosen_metrics as chosen_metrics
+from labeldp_learn.evaluation import measure as measure
 from labeldp_learn.evaluation import prepared as prepared
 from labeldp_learn.intervals import ALONE as ALONE
 from labeldp_learn.intervals import CONFIDENCE as CONFIDENCE
@@ -30,4 +33,5 @@ from labeldp_learn.inversion import central_fourth_moments as central_fourth_mom
 from labeldp_learn.inversion import debiased_values as debiased_values
 from labeldp_learn.inversion import likeliest_shares as likeliest_shares
 from labeldp_learn.private_labels import PrivateLabels as PrivateLabels
+from labeldp_learn.private_labels import is_numeric as is_numeric
 from labeldp_learn.private_rows import PrivateRows as PrivateRows

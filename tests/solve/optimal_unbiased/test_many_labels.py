@@ -75,6 +75,14 @@ def test_twenty_thousand_labels_within_1e_7_of_the_least_loss(epsilon):
     np.testing.assert_allclose(line.means(found.starts), np.arange(20_000.0), atol=1e-5)
 
 
+@pytest.mark.slow
+def test_levels_that_stall_get_the_intervals_that_they_lack():
+    labels = np.arange(100_000.0)
+    found = solve_optimal_unbiased(labels, (1 + labels) ** -1.5, 4.0, tolerance=1e-7)
+    assert 0 <= found.gap <= 1e-7
+    assert len(found.values) < 100_000  # without going through all levels
+
+
 def test_a_level_whose_interior_point_fails_goes_to_the_cone_program(monkeypatch):
     monkeypatch.setattr(many_labels, "solve_near", lambda *_: None)
     labels, prior = np.arange(300.0), make_prior("geometric", 300)

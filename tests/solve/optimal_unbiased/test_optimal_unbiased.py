@@ -113,6 +113,12 @@ def problem_of(kind, k, epsilon):
     return raw.scaled(float(np.sqrt(2.0 * min(reference_losses(raw)))))
 
 
+def test_labels_with_equal_rows_have_a_close_bound():
+    labels = np.arange(101.0)
+    found = solve_optimal_unbiased(labels, (1 + labels) ** -1.5, 4.0, bias=BiasBudget(most=20.0))
+    assert 0 <= found.gap <= 1e-4
+
+
 @pytest.mark.parametrize("kind", ["uniform", "spiked"])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_bias_budget_between_unbiased_and_free(kind, epsilon):

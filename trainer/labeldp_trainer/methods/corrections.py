@@ -248,9 +248,12 @@ def are_possible(artifact: Artifact, parts: Sequence[PrivateRows]) -> bool:
     if not all(part.is_small for part in parts):
         return True
     # Only private labels of a file need the estimators.
-    from labeldp_learn.toolkit import hardly_private  # noqa: PLC0415
+    from labeldp_learn.toolkit import OutputCounts, hardly_private  # noqa: PLC0415
 
-    return not hardly_private(artifact, {part.number: part.codes for part in parts})
+    counts = {
+        part.number: OutputCounts(*np.unique(part.codes, return_counts=True)) for part in parts
+    }
+    return not hardly_private(artifact, counts)
 
 
 def added_variance(targets: Coded, parts: Sequence[PrivateRows], *, classes: bool) -> float:

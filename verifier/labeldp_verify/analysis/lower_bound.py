@@ -56,7 +56,7 @@ def unbiased_tolerance(labels: Sequence[Fraction]) -> Fraction:
     return (labels[-1] - labels[0]) / 2**40
 
 
-_MAX_BITS = 60_000  # Python writes, and a certificate holds, fewer than 15,000
+_MOST_BITS, _ROUNDED_BITS = 2_000, 1_000  # a certificate holds 1,000 digits of a number
 LATTICE_BITS = 160  # enclosures are 2^-160 of the labels' range wide
 
 
@@ -128,17 +128,17 @@ def bound_value(
 
 
 def _sum_of(terms: Sequence[Fraction]) -> Fraction:
-    """The sum of fractions whose denominators have little in common, halves first.
+    """At least the sum of fractions ≥ 0 whose denominators have little in common, halves first.
 
-    One after the other would multiply a long number by a short one each time. Raises ValueError if
-    some of them alone already sum to a fraction longer than a certificate could state.
+    One after the other would multiply a long number by a short one each time. A sum that is longer
+    than a certificate could state is rounded up to a multiple of 2^-1000, which lowers the bound.
     """
     if len(terms) < 2:
         return sum(terms, Fraction(0))
     middle = len(terms) // 2
     total = _sum_of(terms[:middle]) + _sum_of(terms[middle:])
-    if total.denominator.bit_length() > _MAX_BITS:
-        raise ValueError("the bound is a fraction of too many digits")
+    if total.denominator.bit_length() > _MOST_BITS:
+        return Fraction(-(-total * 2**_ROUNDED_BITS // 1), 2**_ROUNDED_BITS)
     return total
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 364, "code lines": 59_300, "code lines of tests": 41_860, "one importer": 57}
+MOST = {"files": 370, "code lines": 60_800, "code lines of tests": 42_600, "one importer": 59}
 MOST_ENTERED = {
-    "compile": 118,
+    "compile": 120,
     "verify": 62,
-    "randomize": 88,
+    "randomize": 90,
     "check": 64,
     "staged training": 116,
 }

@@ -45,10 +45,9 @@ if TYPE_CHECKING:
 SAMPLED = 1 << 17
 """About the most rows of a table from which public things are decided."""
 _KINDS = ("splines", "random_fourier")
-_RESULT = (
-    "partition int, rows long, longest long, digests binary, cross binary, gram binary, "
-    "total binary, labels binary, error string"
-)
+_ARRAYS = ("cross", "gram", "total", "labels")
+_RESULT = "partition long, rows long, longest long, digests binary, error string"
+_RESULT += "".join(f", {name} binary" for name in _ARRAYS)
 
 
 def session() -> SparkSession:
@@ -185,7 +184,7 @@ class SumRows:
         """One batch of one row. An error is text: Spark's own may quote a row."""
         from pyspark import TaskContext  # noqa: PLC0415
 
-        found, rows, error = self._nothing(), 0, None
+        found, rows, error = self._nothing(), 0, ""
         try:
             with threadpool_limits(1, user_api="blas"):
                 for batch in batches:
@@ -193,21 +192,17 @@ class SumRows:
                     found = added(found, self.sums(batch)) if batch.num_rows else found
         except InputError as refused:
             error = str(refused)
-        context = TaskContext.get()
+        context: Any = TaskContext.get()
         arrays = [*found.moments, found.labels]
-        yield pa.RecordBatch.from_pylist(
-            [
-                {
-                    "partition": 0 if context is None else context.partitionId(),
-                    "rows": rows,
-                    "longest": found.lengths.longest,
-                    "digests": found.lengths.digests,
-                    **{name: a.tobytes() for name, a in zip(_ARRAYS, arrays, strict=True)},
-                    "error": error,
-                }
-            ],
-            schema=_SCHEMA,
-        )
+        result = {
+            "partition": context.partitionId(),
+            "rows": rows,
+            "longest": found.lengths.longest,
+            "digests": found.lengths.digests,
+            "error": error,
+            **{name: array.tobytes() for name, array in zip(_ARRAYS, arrays, strict=True)},
+        }
+        yield pa.RecordBatch.from_pylist([result])
 
     def sums(self, batch: pa.RecordBatch) -> RowSums:
         """Those of some rows. Raises DataError."""
@@ -241,17 +236,6 @@ class SumRows:
     def _shapes(self) -> list[Any]:
         d, k = self.weights.width, 0 if self.targets is None else self.targets.width
         return [np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), np.zeros((d, k), np.int64)]
-
-
-_ARRAYS = ("cross", "gram", "total", "labels")
-_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        *((name, pa.int64()) for name in ("rows", "longest")),
-        *((name, pa.binary()) for name in ("digests", *_ARRAYS)),
-        ("error", pa.string()),
-    ]
-)
 
 
 def added(one: RowSums, other: RowSums) -> RowSums:

@@ -26,14 +26,14 @@ SPECULATION = {
     "spark.speculation.multiplier": "1.01",
     "spark.speculation.quantile": "0.2",
     "spark.speculation.minTaskRuntime": "1ms",
-    "spark.sql.files.maxPartitionBytes": "16k",
+    "spark.sql.files.maxPartitionBytes": "32k",
 }
 
 
 def marked(task: Callable[[Any], Any], folder: str, *, lose: bool) -> Callable[[Any], Any]:
     """The task, which leaves a mark for each attempt that has computed its sums.
 
-    Then it waits: all but the first until an executor was killed; or that of partition 1 until
+    Then it waits: all but partition 0 until an executor was killed; or that of partition 1 until
     another attempt has computed the same sums, so that both have a result.
     """
 
@@ -49,7 +49,7 @@ def marked(task: Callable[[Any], Any], folder: str, *, lose: bool) -> Callable[[
         (place / f"summed-{partition}-{os.urandom(8).hex()}").touch()
         end = time.monotonic() + 240
         while time.monotonic() < end and (
-            not (place / "killed").exists() and len(list(place.glob("summed-*"))) > 1
+            partition > 0 and not (place / "killed").exists()
             if lose
             else partition == 1 and len(list(place.glob("summed-1-*"))) < 2
         ):
@@ -74,7 +74,7 @@ def run(it: Cluster, spark: Any, folder: Path, *, lose: bool) -> dict[str, Any]:
     job = threading.Thread(target=lambda: train(loaded, folder / "run", spark=spark), daemon=True)
     job.start()
     if lose:
-        wait_for(lambda: len(list(folder.glob("summed-*"))) > 2, "sums on both executors")
+        wait_for(lambda: len(list(folder.glob("summed-*"))) > 2, "sums that wait on both executors")
         lost = it.kill_executor()
         wait_for(lambda: lost not in (now := it.executors()) and len(now) == 2, "a new executor")
         (folder / "killed").touch()

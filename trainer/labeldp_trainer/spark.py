@@ -2,8 +2,8 @@
 
 Everything public is decided from the sample: the encoder, the representation, and the weights of
 the release. A task computes the integer rows of its partition from them, and returns their sum
-times the labels with the longest of these very rows: what Theorem 13 needs, whatever floats an
-executor computes. The driver takes one result of each partition, and draws the noise.
+times the labels with the longest of these very rows: what Theorem 13 needs, with any floats of
+executors. The driver takes one result of each partition, and draws the noise.
 """
 
 from __future__ import annotations

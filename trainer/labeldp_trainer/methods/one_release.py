@@ -56,6 +56,11 @@ _DECLARED = (
     "The release was given (--from-release). That its noise was drawn as stated, and from the "
     "labels of these rows, is declared by the one who drew it; nothing here can prove it.",
 )
+_SUMMED_ELSEWHERE = (
+    "Executors of a Spark cluster summed, and sent sums without noise to the driver. That nobody "
+    "read these, and that labels did not decide which of several tries of a task counted, is "
+    "declared.",
+)
 
 
 def origin(given: Path | None, stored: Stored | None) -> tuple[Stored, tuple[str, ...]]:
@@ -117,6 +122,8 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         else:
             self._require_fit(release, rows, setting)
         keep, declared = origin(self._given, setting.stored)
+        if setting.dataset.train.whole is not None and not declared:
+            declared = _SUMMED_ELSEWHERE
 
         def estimates(columns: OriginalColumns) -> CoefficientEstimates:
             return ReleasedColumns.of(columns, release.weights, rows).estimates(release)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import InputError, load_config, train
 from labeldp_trainer import spark as module
-from labeldp_trainer.data import load_data
+from labeldp_trainer.data.table import TableRows
 from labeldp_trainer.one_release import plan as make
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import PublicRows, Targets, label_steps
@@ -127,16 +127,15 @@ def test_more_rows_than_the_sample_give_the_sums_of_the_same_public_weights(
     with no_noise():
         result = train(loaded, tmp_path / "run", spark=spark)
     release, representation = release_of(tmp_path / "run"), restored(tmp_path / "run")
-    dataset = load_data(loaded, ("y",), ())
     encoder = RunFolder(tmp_path / "run").encoder().features
-    part = encoder.part(module.TableColumns(**vars(table_columns(place))))
-    assert dataset.train.rows == ROWS == release.facts.rows
+    part = encoder.part(TableRows(place / "train[1]", loaded.config.data, ("y",)))
+    assert part.rows == ROWS == release.facts.rows
     rows = PublicRows(
         count=ROWS,
         vectors=vectors_of_part(representation, part),
         spectrum=representation.spectrum,
     )
-    steps = label_steps(dataset.train.columns["y"], 0, 9, None)
+    steps = label_steps(part.columns["y"], 0, 9, None)
     found = rows.sums(release.weights, Targets(None, steps))
     assert np.array_equal(found.labels, release.statistic)
     assert found.lengths.longest == release.facts.longest
@@ -146,15 +145,6 @@ def test_more_rows_than_the_sample_give_the_sums_of_the_same_public_weights(
         assert stored["['model']['w']"] == pytest.approx(w, rel=1e-3, abs=1e-4)
         assert stored["['model']['b']"] == pytest.approx(b, rel=1e-3)
     assert result.test.model["mse"] < 0.7 * result.test.constant["mse"]
-
-
-def table_columns(place):
-    """All rows in memory, as a file has them."""
-    from labeldp_trainer.data.table import table_columns as columns
-
-    data = load_config(place / "train.yaml").config.data
-    batch = pa.Table.combine_chunks(pq.read_table(place / "train[1]")).to_batches()[0]
-    return columns(batch, data, (), place, is_text=False)
 
 
 def test_the_noise_is_for_the_integers_that_were_summed(place, spark, monkeypatch, tmp_path):

@@ -206,6 +206,15 @@ def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeyp
     assert len(found) == len(bits) == 1
 
 
+def test_the_digest_is_of_the_rows_in_any_order_and_of_how_often_they_are_there():
+    weights = Weights(np.arange(4), np.ones(4, np.float32), 1e-6, FULL)
+    vectors = np.random.default_rng(5).integers(0, 3, (40, 3)).astype(np.float32)
+    once, twice = vectors[[*range(40), 0]], vectors[[*range(40), 1]]
+    digests = [rows(v).sums(weights).lengths.sha256 for v in (once, once[::-1], twice)]
+    assert (vectors[0] != vectors[1]).any()
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_squares_that_do_not_fit_are_refused():
     """Of a scale that no release has, four squares of 2³¹ would add up to zero."""
     weights = Weights(np.array([0, 1, 2, 3]), np.ones(4, np.float32), 1e-6, 2.0**32 - 2)

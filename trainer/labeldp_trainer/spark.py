@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from labeldp_runtime.errors import MissingExtraError
 from threadpoolctl import threadpool_limits
 
 from labeldp_compile.toolkit import files_of, read_schema
@@ -56,9 +55,8 @@ def session() -> SparkSession:
     Raises TrainerError if PySpark is not installed.
     """
     try:
-        import labeldp_runtime.engines.spark  # noqa: F401, PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
-    except MissingExtraError:
+    except ImportError:
         reason = "--spark needs PySpark: pip install pyspark pyarrow pandas"
         raise TrainerError(reason) from None
     return SparkSession.builder.appName("labeldp train").getOrCreate()
@@ -89,7 +87,6 @@ class SparkTable:
     @classmethod
     def open(cls, spark: SparkSession, loaded: LoadedConfig) -> Self:
         """Count the rows and read the sample. Raises InputError."""
-        from labeldp_runtime.engines.spark import find_column, quoted_column  # noqa: PLC0415
         from pyspark.sql import functions  # noqa: PLC0415
 
         data = _require_supported(loaded)
@@ -109,12 +106,12 @@ class SparkTable:
             files.append((file, schema.metadata))
         with _jobs(path):
             whole = spark.read.parquet(*(_escaped(file) for file, _ in files))
-            try:  # Spark ignores case
-                for name in names:
-                    find_column(whole, name, ValueError)
-            except ValueError as error:
-                raise DataError(f"{path}: {error}") from None
-            columns = [quoted_column(whole, n).alias(f"c{i}") for i, n in enumerate(names)]
+            for name in names:
+                if [each.lower() for each in whole.columns].count(name.lower()) > 1:
+                    reason = "has several columns with this name, as Spark ignores case; rename one"
+                    raise DataError(f"{path}: {name!r}: {reason}")
+            quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+            columns = [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
             count = whole.count()
             place = whole.metadataColumn("_metadata")
             row, file = place.getField("row_index"), place.getField("file_name")

@@ -31,6 +31,7 @@ SPARK = (
         for name in ("contract", "spark", "spark_secrets", "spark_connect")
     ),
     "tests/sql/test_spark_sql.py",
+    "tests/training/test_spark_training.py",
 )
 # One site for these: it is built once.
 SITE = tuple(f"tests/docs/test_{name}.py" for name in ("examples", "links", "site"))

@@ -27,7 +27,7 @@ from labeldp_trainer.data.labels import class_labels
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.methods.corrections import private_targets, rows_by_table
 from labeldp_trainer.one_release.plan import planned
-from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
+from labeldp_trainer.one_release.rows import PublicRows, Targets, label_steps
 from labeldp_trainer.representations import represented
 from labeldp_verify.opening import open_artifact
 
@@ -115,14 +115,13 @@ class Table:
             count=len(features),
             vectors=features,
             spectrum=representation.spectrum,
-            sha256="0" * 64,
         )
         plan = planned(rows, self.loaded.config.method, self.classes, "label")
         steps = self.true
         if self.numbers:
             steps = label_steps(pa.array(self.true.astype(float)), *self.domain, None)
         count = None if self.numbers else len(self.classes)
-        total = label_sums(plan.weights, rows, steps, count)
+        total = rows.sums(plan.weights, Targets(count, steps)).labels
         found = ReleasedColumns.of(self.columns, plan.weights, rows)
         weights = plan.weights.factors(rows).astype(float)[:, None]
         true = least_squares(self.plain * np.sqrt(weights), self.targets * np.sqrt(weights))

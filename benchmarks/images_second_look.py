@@ -45,8 +45,7 @@ def measured(rows, codes, held, epsilon, classes):
     method = OneRelease.model_validate(
         {"kind": "one_release", "epsilon": float(epsilon), "delta": DELTA}
     )
-    plan = make.planned(rows, method, tuple(range(classes)), "label")
-    release = make.drawn(plan, rows, codes, method)
+    release = make.drawn(rows, method, tuple(range(classes)), "label", codes)
     weights, bias = fitted_release(release, rows, "softmax")
     vectors, true = held
     scores = vectors @ weights + bias
@@ -70,7 +69,6 @@ def main():
             count=count,
             vectors=vectors[:count],
             spectrum=learnt["spectrum"],
-            sha256="0" * 64,
             groups=learnt["groups"],
         )
     expected, known = make._prior, known_prior(rows, codes, classes)

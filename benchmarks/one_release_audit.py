@@ -57,12 +57,11 @@ def cases(epsilon: float) -> dict[str, Case]:
     vectors = np.array([[0.3], [-1.2], [2.0], [0.9]], np.float32)
     digest = "0" * 64
     whose = Users(column="user", max_examples_per_user=2, sha256=digest)
-    alone = PublicRows(count=len(vectors), vectors=vectors, spectrum=None, sha256=digest)
+    alone = PublicRows(count=len(vectors), vectors=vectors, spectrum=None)
     users = PublicRows(
         count=4,
         vectors=vectors[[0, 2, 2, 3]],
         spectrum=None,
-        sha256=digest,
         owners=np.array([0, 1, 1, 2]),
         users=whose,
     )
@@ -80,7 +79,7 @@ def cases(epsilon: float) -> dict[str, Case]:
 def proved(case: Case, plan, count: int) -> float:
     """The largest ε that half-spaces prove of releases, both ways."""
     with mock.patch(_NOISY, lambda total, sigma: total):
-        sums = [_drawn(case, plan, labels).ravel() for labels in case.pair]
+        sums = [_drawn(case, labels).ravel() for labels in case.pair]
     step = (sums[0] - sums[1]).astype(np.float64)
     cuts = np.linspace(-1, 5, 13)
     above, below = np.zeros((2, len(cuts)), np.int64), np.zeros((2, len(cuts)), np.int64)
@@ -112,14 +111,15 @@ def _released(case: Case, plan, labels: np.ndarray, count: int) -> np.ndarray:
     """[count, d·k] releases: the table is summed once, and each gets noise of its own."""
 
     def often(total, sigma):
-        return noisy(np.tile(total, (count, 1)), sigma)
+        del sigma  # the plan may have noise of another scale
+        return noisy(np.tile(total, (count, 1)), plan.facts.sigma)
 
     with mock.patch(_NOISY, often):
-        return _drawn(case, plan, labels).reshape(count, -1)
+        return _drawn(case, labels).reshape(count, -1)
 
 
-def _drawn(case: Case, plan, labels: np.ndarray) -> np.ndarray:
-    return drawn(plan, case.rows, labels, case.method).statistic
+def _drawn(case: Case, labels: np.ndarray) -> np.ndarray:
+    return drawn(case.rows, case.method, case.classes, "label", labels).statistic
 
 
 def main(count: int) -> None:

@@ -6,7 +6,9 @@ The table is made up: four fifths of the columns are numbers, the others have ei
 the label is a number that depends on a few of them and on a pair. It is written and trained on in
 a folder under TMPDIR. Each run is a process of its own. Its peak is the resident set that the
 operating system states of it (Linux only); pages of arrays on disk count while they are in memory.
-``boosting`` is that of scikit-learn with its defaults, on true labels and a table in memory. On a
+``boosting`` is that of scikit-learn with its defaults, on true labels and a table in memory.
+``spark`` is one release on a local cluster of two workers with a core each. Of it, memory is that
+of the driver's Python, and processor time is not known, as most is spent in other processes. On a
 machine that others use, too, compare processor time, not the time on the clock. Prints markdown.
 """
 
@@ -23,7 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from memory import MEASURED
 
-KINDS = ("one_release", "staged_release", "boosting")
+KINDS = ("one_release", "staged_release", "boosting", "spark")
+_CLUSTER = "--master local-cluster[2,1,1024] pyspark-shell"
 CONFIG = """
 version: 1
 name: large
@@ -70,7 +73,10 @@ def trained(folder, kind):
         command = [sys.executable, "-c", MEASURED.partition("from labeldp")[0] + BOOSTING]
     else:
         command = [sys.executable, "-c", MEASURED, "train", f"{kind}.yaml", "-o", kind]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        command += ["--spark"] * (kind == "spark")
+    env = {**os.environ, "PYSPARK_SUBMIT_ARGS": _CLUSTER, "PYSPARK_PYTHON": sys.executable}
+    env |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     after = os.times()
@@ -97,7 +103,7 @@ def main():
             names = write_table(folder / "train.parquet", rows, arguments.columns)
             for kind in arguments.kinds:
                 text = CONFIG.format(
-                    kind=kind,
+                    kind=kind.replace("spark", "one_release"),
                     numeric=", ".join(name for name in names if name.startswith("x")),
                     categorical=", ".join(name for name in names if name.startswith("k")),
                 )
@@ -105,6 +111,8 @@ def main():
                 clock, cpu, peak, size = trained(folder, kind)
                 folder_size = "–" if kind == "boosting" else f"{size:.0f}"
                 measured = f"{clock:.0f} | {cpu:.0f} | {peak:.2f} | {folder_size}"
+                if kind == "spark":
+                    measured = f"{clock:.0f} | – | {peak:.2f} | {folder_size}"
                 print(f"| {rows:,} | {kind} | {measured} |", flush=True)
     load = os.getloadavg()[2]
     print(f"\nThe load of the machine was {load:.1f} (15 minutes) on {os.cpu_count()} cores.")

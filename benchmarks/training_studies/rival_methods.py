@@ -33,13 +33,13 @@ from labeldp_trainer.methods.corrections import (
     rows_by_table,
 )
 from labeldp_trainer.methods.method import rows_of_users
-from labeldp_trainer.one_release.plan import drawn, fitted_release, planned
+from labeldp_trainer.one_release.plan import drawn, fitted_release
 from labeldp_trainer.one_release.rows import (
     UNIT,
     PublicRows,
+    Targets,
     Users,
     Weights,
-    label_sums,
     squared_sensitivity,
 )
 from labeldp_verify.analysis import least_variance_inverse
@@ -92,7 +92,6 @@ class Rows:
             count=len(self.vectors),
             vectors=self.vectors,
             spectrum=self.spectrum,
-            sha256=DIGEST,
             owners=self.owners,
             users=users,
         )
@@ -122,7 +121,7 @@ def one_release(rows, epsilon, choice):
     method, public = OneRelease.model_validate(stated), rows.public()
     classes = None if rows.classes is None else tuple(range(rows.classes))
     labels = rows.labels + (0 if rows.classes is not None else rows.ends[0])
-    release = drawn(planned(public, method, classes, "label"), public, labels, method)
+    release = drawn(public, method, classes, "label", labels)
     return fitted_release(release, public, rows.head)
 
 
@@ -182,10 +181,10 @@ def walr(rows, epsilon, choice):
     x = weights.used(rows.vectors) * metric
     longest = float(np.sqrt(np.square(x).sum(axis=1).max()))
     weights = replace(weights, floor=longest, scale=float(UNIT))
-    found = weights.lengths(public)
+    found = public.sums(weights).lengths
     squared = squared_sensitivity(found.longest, classes=True)
     proved = ProvedNoise.least(squared, (p + 1) * rows.classes, epsilon, Fraction(DELTA))
-    total = label_sums(weights, public, rows.labels, rows.classes)
+    total = public.sums(weights, Targets(rows.classes, rows.labels)).labels
     sums = noisy(total, proved.sigma) / UNIT
     factors = weights.factors(public) * longest
     solved = _descended(x / longest, factors / factors.sum(), sums / factors.sum(), choice)

@@ -111,8 +111,8 @@ def _path(*names: str, **more: Any) -> Callable[[Any], Any]:
 
 # Names of the options of each form of labeldp train; --plan has none of its own.
 _TRAIN_FORMS = {
-    "training": ("output", "resume", "from_release", "verbose"),
-    "--verify-release": ("vectors",),
+    "training": ("output", "resume", "from_release", "verbose", "spark"),
+    "--verify-release": ("vectors", "spark"),
 }
 
 
@@ -143,6 +143,11 @@ _TRAIN_FORMS = {
     "and spends nothing.",
 )
 @click.option(
+    "--spark",
+    is_flag=True,
+    help="Sum over the rows on the Spark cluster of this session (one_release on Parquet files).",
+)
+@click.option(
     "--verbose", "-v", is_flag=True, help="Also print all metrics and the whole privacy statement."
 )
 @quiet_option
@@ -154,6 +159,7 @@ def train_command(
     verify_release: Path | None,
     vectors: Path | None,
     plan: bool,
+    spark: bool,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -170,7 +176,7 @@ def train_command(
         _plan(config, quiet=quiet)
         return
     if verify_release is not None:
-        _verify_release(config, verify_release, vectors, quiet=quiet)
+        _verify_release(config, verify_release, vectors, spark=spark, quiet=quiet)
         return
     # Reading run folders takes a tenth of a second to import, so help does without it.
     from labeldp_trainer.run import find_run, require_new  # noqa: PLC0415
@@ -197,6 +203,7 @@ def train_command(
         steps=steps,
         announce=nowhere if quiet else tell,
         release=from_release,
+        spark=_session(spark),
     )
     if quiet:
         return
@@ -261,12 +268,23 @@ _FEW_ROWS = (
 )
 
 
-def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
+def _session(spark: bool) -> Any:
+    if not spark:
+        return None
+    from labeldp_trainer.spark import session  # noqa: PLC0415
+
+    return session()
+
+
+def _verify_release(
+    config: Path, file: Path, vectors: Path | None, *, spark: bool, quiet: bool
+) -> None:
     loaded = load_config(config)
     from labeldp_trainer.methods.statement import spent  # noqa: PLC0415
     from labeldp_trainer.outcomes.verified_release import verify_release  # noqa: PLC0415
 
-    found = verify_release(loaded, file, step_progress(quiet=quiet), published=vectors)
+    steps = step_progress(quiet=quiet)
+    found = verify_release(loaded, file, steps, published=vectors, spark=_session(spark))
     holds = all(check.ok for check in found)
     if not quiet:
         for check in found:

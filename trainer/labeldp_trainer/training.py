@@ -53,6 +53,8 @@ from labeldp_trainer.run.folder import (
 )
 
 if TYPE_CHECKING:  # it imports JAX
+    from pyspark.sql import SparkSession
+
     from labeldp_trainer.representations import Representation
 
 T = TypeVar("T")
@@ -109,6 +111,7 @@ def train(
     steps: Steps = silent,
     announce: Announce = nowhere,
     release: Path | None = None,
+    spark: SparkSession | None = None,
 ) -> Result:
     """Train as a config says and write a run folder at ``output``.
 
@@ -117,13 +120,16 @@ def train(
     with bitwise the same parameters. ``progress`` is called with the metrics of every epoch,
     ``steps`` with the progress of a representation, ``announce`` with a warning before anything is
     spent. ``release`` is a ``release.npz`` that methods ``one_release`` and
-    ``staged_release`` fit instead of a new one.
+    ``staged_release`` fit instead of a new one. With ``spark``, a cluster sums over the rows of a
+    table for method ``one_release``.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
     training diverged, or memory was too small for what follows a release.
     """
     try:
-        return _trained(loaded, output, model, release, progress, steps, announce, resume=resume)
+        return _trained(
+            loaded, output, model, release, progress, steps, announce, spark, resume=resume
+        )
     except MemoryError:
         kept = "--resume continues, where there is more" if output.exists() else "nothing was drawn"
         reason = f"{output}: this needs more memory than there is; {kept}"
@@ -138,12 +144,13 @@ def _trained(
     progress: Callable[[Line], None],
     steps: Steps,
     announce: Announce,
+    spark: SparkSession | None,
     *,
     resume: bool,
 ) -> Result:
     folder = find_run(output, loaded.digest, resume=resume)
     builder = open_method(loaded, folder, release)
-    original, loss = read(loaded, builder, (loaded.config.data.label,))
+    original, loss = read(loaded, builder, (loaded.config.data.label,), spark)
     loaded = suited(loaded, original)
     dataset, representation = _vectors(loaded, original, output, steps)
     model_from: Literal["config", "python"] = "config" if model is None else "python"
@@ -203,7 +210,7 @@ def _trained(
         statement=method.statement,
         folder=output,
         notes=tuple(result.get("notes", ())),
-        rows=dataset.train.rows,
+        rows=dataset.train.all_rows,
         test=tested,
     )
 
@@ -218,13 +225,16 @@ def _computed(loaded: LoadedConfig, compute: Callable[[], T]) -> T:
 
 
 def read(
-    loaded: LoadedConfig, builder: MethodBuilder[Any], test_columns: Sequence[str]
+    loaded: LoadedConfig,
+    builder: MethodBuilder[Any],
+    test_columns: Sequence[str],
+    spark: SparkSession | None = None,
 ) -> tuple[Dataset, Loss]:
     """The data of a config with the columns that its method needs, and its loss.
 
     Raises InputError.
     """
-    dataset = load_data(loaded, builder.columns, test_columns)
+    dataset = load_data(loaded, builder.columns, test_columns, spark)
     loaded.require_batch(dataset.train.rows, "examples of the training data")
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
 
@@ -272,7 +282,7 @@ def weak(loaded: LoadedConfig, dataset: Dataset) -> list[str]:
     """Why the (ε, δ) of the config protects hardly anybody. Raises DataError."""
     method = loaded.config.method
     owners = owners_of(loaded, dataset.train)
-    units = dataset.train.rows if owners is None else int(owners.max()) + 1
+    units = dataset.train.all_rows if owners is None else int(owners.max()) + 1
     return weak_promise(getattr(method, "epsilon", 0), getattr(method, "delta", 0), units)
 
 

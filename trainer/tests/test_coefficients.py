@@ -23,7 +23,7 @@ from labeldp_trainer.methods.corrections import BiasedError, private_targets, ro
 from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.one_release.rows import PublicRows, label_steps, label_sums
+from labeldp_trainer.one_release.rows import PublicRows, Targets, label_steps
 from labeldp_trainer.representations import represented
 from labeldp_verify.opening import open_artifact
 from scipy.stats import binom
@@ -135,10 +135,11 @@ class Draws:
             count=len(vectors),
             vectors=vectors,
             spectrum=representation.spectrum,
-            sha256="0" * 64,
         )
         plan = planned(rows, self.loaded.config.method, self.classes, "y")
-        total = label_sums(plan.weights, rows, self.steps, self.classes and len(self.classes))
+        total = rows.sums(
+            plan.weights, Targets(self.classes and len(self.classes), self.steps)
+        ).labels
         found = ReleasedColumns.of(self.columns, plan.weights, rows)
         weights = plan.weights.factors(rows).astype(float)
         assert weights.min() < 0.9 * weights.max()
@@ -204,9 +205,7 @@ def test_without_noise_a_run_has_the_weighted_solution(place, tmp_path, name):
     if name == "users":  # three rows each, of which one is left out
         rows = np.sort(rows_of_users(users, 2, loaded.config.training.seed).rows.ravel())
         owners = users[rows]
-    public = PublicRows(
-        count=len(rows), vectors=vectors[rows], spectrum=None, sha256="0" * 64, owners=owners
-    )
+    public = PublicRows(count=len(rows), vectors=vectors[rows], spectrum=None, owners=owners)
     weights = read_release(tmp_path / name / "release.npz").weights.factors(public)
     y = table()["y"].to_numpy().astype(float)[rows, None]
     true = least_squares(design(table(), rows), y, weights.astype(float))[:, 0]

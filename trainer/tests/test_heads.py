@@ -7,7 +7,7 @@ from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.choice import CanonicalFit, likely, temperature, unit_coordinates
 from labeldp_trainer.linear.fit import fitted_labels
 from labeldp_trainer.methods.corrections import added_variance
-from labeldp_trainer.one_release.plan import drawn, fitted_release, planned
+from labeldp_trainer.one_release.plan import drawn, fitted_release
 from labeldp_trainer.one_release.rows import PublicRows
 from scipy.special import logsumexp
 
@@ -103,12 +103,9 @@ def measured(made, epsilon):
     """Log loss and accuracy of the softmax head and of ridge, on rows that did not train them."""
     vectors, spectrum, labels = made
     half = len(labels) // 2
-    rows = PublicRows(
-        count=half, vectors=vectors[:half], spectrum=spectrum, sha256="0" * 64, owners=None
-    )
+    rows = PublicRows(count=half, vectors=vectors[:half], spectrum=spectrum, owners=None)
     method = OneRelease.model_validate({"kind": "one_release", "epsilon": epsilon, "delta": 1e-5})
-    plan = planned(rows, method, tuple(range(labels.max() + 1)), "y")
-    release = drawn(plan, rows, labels[:half], method)
+    release = drawn(rows, method, tuple(range(labels.max() + 1)), "y", labels[:half])
     found = []
     for head in ("softmax", "ridge"):
         w, b = fitted_release(release, rows, head)

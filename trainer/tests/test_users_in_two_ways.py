@@ -132,7 +132,7 @@ def test_the_labels_of_a_user_move_a_release_by_no_more_than_stated(
             changed[person == WHO] = own
             if classes is not None:
                 changed = changed.astype(np.int64)
-            found.append(make.drawn(plan, rows, changed, config).statistic)
+            found.append(make.drawn(rows, config, classes, label, changed).statistic)
         largest.append(max(distances(found[:: 1 if classes is None else 2])))
     assert 0 < max(largest) <= plan.facts.squared_sensitivity
     assert len(np.unique(rows.owners)) == 4

@@ -9,6 +9,7 @@ import pytest
 
 from runtime.tests.engines import cluster
 
+OWN = "runtime.tests.engines"
 REQUIRED = os.environ.get("LABELDP_ALL") == "1"  # set by .ci/run: nothing may be skipped there
 
 
@@ -17,11 +18,11 @@ def unavailable(reason):
 
 
 def run_program(name, folder, *arguments, modules=()):
-    """The lines that a program of this folder prints, which has a Spark of its own."""
+    """The lines that a program of this or another folder prints, which has a Spark of its own."""
     if (reason := cluster.missing(*modules)) is not None:
         unavailable(reason)
     done = subprocess.run(
-        [sys.executable, "-m", f"runtime.tests.engines.{name}", str(folder), *arguments],
+        [sys.executable, "-m", name if "." in name else f"{OWN}.{name}", str(folder), *arguments],
         cwd=cluster.ROOT,
         env=cluster.environment(),
         capture_output=True,

@@ -5,8 +5,10 @@ model trained on private labels must not be reported as one without privacy, and
 not be randomized again as if they were true. Test metrics use true labels.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labeldp_compile.toolkit import files_of, require_true
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
@@ -23,8 +25,11 @@ from labeldp_trainer.data.features import (
 )
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.pairs import read_pairs
-from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.data.table import TableColumns, TableRows
 from labeldp_trainer.errors import DataError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = [
     "DataPart",
@@ -47,24 +52,35 @@ _TEST = "test metrics need true labels; use a table that has them, or remove dat
 
 
 def load_data(
-    loaded: LoadedConfig, train_columns: Sequence[str], test_columns: Sequence[str]
+    loaded: LoadedConfig,
+    train_columns: Sequence[str],
+    test_columns: Sequence[str],
+    spark: SparkSession | None = None,
 ) -> Dataset:
     """The data of a config with the label columns that each part needs.
 
-    Raises DataError, also if labels that should be true are already private, or if those of the
-    test part are the training labels.
+    With ``spark``, the training part is a sample, and its labels stay where they are. Raises
+    DataError, also if labels that should be true are already private, or if those of the test part
+    are the training labels.
     """
     data = loaded.config.data
     _require_other_labels(loaded, test_columns)
-    found = _read(loaded, data.train, train_columns, data.rows)
-    if isinstance(found, TableRows):
+    if spark is None:
+        table, found = None, _read(loaded, data.train, train_columns, data.rows)
+    else:
+        from labeldp_trainer.spark import SparkTable  # noqa: PLC0415
+
+        table = SparkTable.open(spark, loaded)
+        found = table.sample
+    if isinstance(found, TableRows | TableColumns):
         assert isinstance(data, TableData)
         missing = loaded.config.takes_missing_numbers
         encoder: Any = TableEncoder.of(found, data, takes_missing_numbers=missing)
     else:
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
-    dataset = Dataset(encoder.shape, encoder.part(found), test, encoder=encoder)
+    train = encoder.part(found) if table is None else table.part(encoder.part(found))
+    dataset = Dataset(encoder.shape, train, test, encoder=encoder)
     _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
 
@@ -77,7 +93,7 @@ def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPa
 
 def _read(
     loaded: LoadedConfig, named: str | IdxFiles, columns: Sequence[str], rows: int | None = None
-) -> TableRows | DataPart:
+) -> TableRows | TableColumns | DataPart:
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):
         return TableRows(directory / str(named), data, columns, rows)

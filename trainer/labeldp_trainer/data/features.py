@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,9 @@ from labeldp_trainer.config.data import DATE_FEATURES, TableData
 from labeldp_trainer.data.labels import taken
 from labeldp_trainer.data.table import TableColumns, TableRows, whole_column
 from labeldp_trainer.errors import DataError
+
+if TYPE_CHECKING:
+    from labeldp_trainer.spark import SparkTable
 
 # The data that training sees: feature arrays, and label columns in their original types.
 
@@ -71,6 +74,7 @@ class DataPart:
         source: names the file in messages.
         files: that were read, with the metadata of Parquet schemas.
         bytes_: whether the features were uint8 and were scaled to [0, 1].
+        whole: all rows, if these are a sample of what a cluster reads; labels are only there.
     """
 
     features: Features
@@ -79,6 +83,12 @@ class DataPart:
     source: str
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
     bytes_: bool = False
+    whole: SparkTable | None = None
+
+    @property
+    def all_rows(self) -> int:
+        """n, or those of which n are a sample."""
+        return self.rows if self.whole is None else self.whole.rows
 
     @property
     def exposure(self) -> NDArray[np.float32] | None:
@@ -296,7 +306,11 @@ class TableEncoder(_Stated):
 
     @classmethod
     def of(
-        cls, train: TableRows, config: TableData, *, takes_missing_numbers: bool = False
+        cls,
+        train: TableRows | TableColumns,
+        config: TableData,
+        *,
+        takes_missing_numbers: bool = False,
     ) -> TableEncoder:
         """The encoder from training features, with statistics of the numbers that are there.
 

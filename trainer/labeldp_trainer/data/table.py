@@ -264,14 +264,15 @@ def table_batches(
     for batch in read_columns(path, names, form, labels, every=every):
         part = batch if most is None else batch.slice(0, most)
         kept = with_decimal_points(part, numbers) if numbers else part
-        yield part, _columns(kept, config, others, path, is_text=is_text)
+        yield part, table_columns(kept, config, others, path, is_text=is_text)
         if most is not None and not (most := most - len(part)):
             return
 
 
-def _columns(
+def table_columns(
     batch: pa.RecordBatch, config: TableData, others: Sequence[str], path: Path, *, is_text: bool
 ) -> TableColumns:
+    """The columns of a batch of rows of a file. Raises DataError."""
     in_folders = folder_columns(path, ())
 
     def column(name: str) -> Any:

@@ -64,6 +64,10 @@ def continuous_delta(ratio: Fraction, epsilon: Fraction) -> Fraction:
     return max(first - exp_bounds(epsilon)[0] * second, Fraction(0))
 
 
+class NoiseError(ValueError):
+    """No noise that is supported keeps the promise. It tells nothing of labels."""
+
+
 def rounding_distance(sigma: int, coordinates: int) -> Fraction:
     """An upper bound of the total variation between independent discrete Gaussians of scale
     ``sigma`` ≥ 64 and as many continuous ones, rounded to the nearest integer.
@@ -184,7 +188,7 @@ def greatest_ratio(epsilon: Fraction, stated_delta: Fraction) -> Fraction:
     most = stated_delta * Fraction(19, 20)
     low, high = Fraction(1, 1 << 40), Fraction(1 << 14)
     if continuous_delta(root_up(low), epsilon) > most:
-        raise ValueError("ε or δ is too small for any supported noise; raise it")
+        raise NoiseError("ε or δ is too small for any supported noise; raise it")
     while high / low > 1 + Fraction(1, 1 << 20):
         middle = _short(root_up(low * high), -1)
         holds = continuous_delta(root_up(middle), epsilon) <= most
@@ -200,7 +204,7 @@ def least_sigma(
     Raises ValueError if no supported σ is large enough.
     """
     if squared_sensitivity < 1:
-        raise ValueError("squared_sensitivity must be at least 1; at 0 there is nothing to protect")
+        raise NoiseError("squared_sensitivity must be at least 1; at 0 there is nothing to protect")
 
     def holds(sigma: int) -> bool:
         proved = composed_delta([ProvedNoise(squared_sensitivity, sigma, coordinates)], epsilon)
@@ -208,7 +212,7 @@ def least_sigma(
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
     if high > MOST_SIGMA or not holds(MOST_SIGMA):
-        raise ValueError("ε or δ is too small for any supported noise; raise one of them")
+        raise NoiseError("ε or δ is too small for any supported noise; raise one of them")
     while not holds(high):
         high = min(2 * high, MOST_SIGMA)
     low = high // 2

@@ -64,7 +64,8 @@ def _least_loss(
         seen=unit.T @ (sums.statistic / metric),
         goals=(unit.T @ clean,),
         floor=float(found.noise[0, 0]) ** 0.5 / float(sums.metric[0]),
-        sums_rows=lambda step: used[::step] * factors[::step, None],
+        # a sum over the sample of a table then has as much noise as one over all rows
+        sums_rows=lambda step: used[::step] * factors[::step, None] / np.float32(sums.every**0.5),
         forward=lambda weights: unit @ weights,
         change=change,
         targets=sums.targets,

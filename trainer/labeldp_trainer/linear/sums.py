@@ -59,6 +59,7 @@ class Sums:
         residual: [d, d] that of a label that features do not explain.
         unexplained: the share of labels that features are expected not to explain.
         between: what that share is at least and at most.
+        every: of how many rows there is one in ``used``.
         spectrum: [d] of the columns, relative.
         groups: [d] numbers of the representations that columns are from; -1 of the constant.
         metric: [d].
@@ -67,8 +68,8 @@ class Sums:
         base: [k] the prediction of a target without features, known beforehand.
         scales: [k] the variances of the targets, relative to one another.
         classes: whether the k targets are the entries of one-hot labels.
-        used: the columns x of all rows [n, d].
-        factors: w of all rows [n].
+        used: the columns x [n, d] of all rows, or of a sample.
+        factors: w [n] of these rows, so large that their sum is about that of all.
         targets: of all rows, if they may be looked at.
     """
 
@@ -90,6 +91,7 @@ class Sums:
     factors: Callable[[], Float32[np.ndarray, " n"]]
     targets: Coded | None = None
     between: tuple[float, float] = (1e-3, 2.0)
+    every: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.data import FIRST, SECOND, PairsData
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.features import all_finite
-from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.discrete_gaussian.noise import NoiseError, noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import (
     coefficients_of,
@@ -38,7 +38,6 @@ from labeldp_trainer.one_release.plan import (
     drawn,
     expected_share,
     fitted_release,
-    planned,
 )
 from labeldp_trainer.one_release.release import FILE, Release, read_release
 from labeldp_trainer.one_release.rows import MOST_ROWS, PublicRows, Users
@@ -56,6 +55,11 @@ _ORDER = "which answers were chosen: the order of the columns of the training fi
 _DECLARED = (
     "The release was given (--from-release). That its noise was drawn as stated, and from the "
     "labels of these rows, is declared by the one who drew it; nothing here can prove it.",
+)
+_SUMMED_ELSEWHERE = (
+    "Executors of a Spark cluster summed, and sent sums without noise to the driver. That nobody "
+    "read these, and that labels did not decide which of several tries of a task counted, is "
+    "declared.",
 )
 
 
@@ -103,19 +107,23 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
         whole, setting = setting, limited_to_users(setting)
         rows = public_rows(setting)
         if release is None:
-            try:
-                plan = planned(rows, method, classes, label)
-            except ValueError as error:
-                raise self.loaded.error(("method", "epsilon"), str(error)) from None
-            noise = replace(plan, statistic=noisy(plan.statistic, plan.facts.sigma))
-            self._fit(noise, rows.sample())  # what can fail after the draw is tried before it
             labels = setting.dataset.train.columns[label]
             if rows.paired:
                 labels = (labels == FIRST).astype(float) - (labels == SECOND)
-            release = drawn(plan, rows, labels, method)
+
+            def rehearse(plan: Release) -> None:  # what can fail after the draw is tried before it
+                noise = replace(plan, statistic=noisy(plan.statistic, plan.facts.sigma))
+                self._fit(noise, rows.sample())
+
+            try:
+                release = drawn(rows, method, classes, label, labels, rehearse)
+            except (NoiseError, np.linalg.LinAlgError) as error:
+                raise self.loaded.error(("method", "epsilon"), str(error)) from None
         else:
             self._require_fit(release, rows, setting)
         keep, declared = origin(self._given, setting.stored)
+        if setting.dataset.train.whole is not None and not declared:
+            declared = _SUMMED_ELSEWHERE
 
         def estimates(columns: OriginalColumns) -> CoefficientEstimates:
             return ReleasedColumns.of(columns, release.weights, rows).estimates(release)
@@ -245,22 +253,29 @@ def public_rows(setting: Setting) -> PublicRows:
             f"{train.source}: some features are so large that their vectors are infinite; rescale "
             "them"
         )
-    return PublicRows(
+    kind: type[PublicRows] = PublicRows
+    more = row_owners(setting)
+    if train.whole is not None:
+        from labeldp_trainer.spark import SparkRows  # noqa: PLC0415
+
+        kind = SparkRows
+        more |= {"table": train.whole, "encoder": setting.dataset.encoder}
+        more["representation"] = setting.representation
+    return kind(
         vectors=vectors,
         spectrum=setting.spectrum,
         groups=setting.groups,
-        sha256=array_digest(vectors),
         paired=isinstance(setting.loaded.config.data, PairsData),
-        **row_owners(setting),
+        **more,
     )
 
 
 def row_owners(setting: Setting) -> dict[str, Any]:
     """The fields of ``RowOwners`` for the training part. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
-    if train.rows > MOST_ROWS:
+    if train.all_rows > MOST_ROWS:
         raise DataError(f"{train.source}: has more than {MOST_ROWS:,} rows; use fewer")
-    owners, found = owners_of(loaded, train), {"count": train.rows, "weights": train.weights}
+    owners, found = owners_of(loaded, train), {"count": train.all_rows, "weights": train.weights}
     if owners is None:
         return found
     column, most = loaded.config.user_column, loaded.config.examples_per_user

@@ -2,8 +2,9 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,12 @@ from labeldp_trainer.one_release.rows import (
     SCALE,
     STEPS,
     UNIT,
+    Lengths,
     PublicRows,
+    RowMoments,
+    Targets,
     Weights,
     label_steps,
-    label_sums,
     squared_sensitivity,
 )
 from labeldp_trainer.randomize import exact
@@ -50,20 +53,6 @@ class Expectation(NamedTuple):
 
 
 CLASSES, NUMBERS = Expectation(0.7, 0.25), Expectation(1.2, 0.5)
-
-
-class RowMoments(NamedTuple):
-    """Sums over all rows, in units of the lattice's UNIT.
-
-    Attributes:
-        cross: [d, d] Σ q·xᵀ of integer rows and used columns.
-        gram: [d, d] Σ q·qᵀ.
-        total: [d] Σ q.
-    """
-
-    cross: Float64[np.ndarray, "d d"]
-    gram: Float64[np.ndarray, "d d"]
-    total: Float64[np.ndarray, " d"]
 
 
 def design(
@@ -106,18 +95,6 @@ def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np
     levels = (budget + sums) / counts
     level = levels[np.flatnonzero(levels > costs)[-1]]
     return np.maximum(0.0, level - 1 / prior)
-
-
-def moments(weights: Weights, rows: PublicRows) -> RowMoments:
-    """Those of all rows."""
-    d = weights.width
-    cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
-    for _, used, _, integers in weights.chunks(rows):
-        q = integers.astype(np.float32) / np.float32(UNIT)
-        cross += q.T @ used
-        gram += q.T @ q
-        total += q.sum(axis=0, dtype=np.float64)
-    return RowMoments(cross, gram, total)
 
 
 def certified(
@@ -163,34 +140,77 @@ def planned(
 
     ``label`` names the column. Raises ValueError if no noise that is resolved is large enough.
     """
-    width = 1 if classes is None else len(classes)
-    noise = _expected_noise(rows, method, classes)
-    weights = design(
+    weights = _designed(rows, method, classes)
+    found = rows.sums(weights)
+    return _stated(weights, found.moments, found.lengths, rows, method, classes, label)
+
+
+def drawn(
+    rows: PublicRows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+    column: Any,
+    ready: Callable[[Release], None] = lambda plan: None,
+) -> Release:
+    """The plan with its noisy statistic: the only place where labels are looked at.
+
+    ``column`` has the labels of rows in memory. The plan's noise is for the very integers that are
+    summed. ``ready`` is called with the plan before noise is drawn, and may raise.
+    """
+    weights, ends, default = _designed(rows, method, classes), method.label_range, method.default
+    if classes is not None:
+        assert not isinstance(default, float)
+        read = partial(class_labels, classes=classes, default=default)
+    else:
+        assert ends is not None and not isinstance(default, str)
+        read = partial(label_steps, low=ends[0], high=ends[1], default=default)
+    count = None if classes is None else len(classes)
+    moments, lengths, exact = rows.sums(weights, Targets(count, column, read))
+    plan = _stated(weights, moments, lengths, rows, method, classes, label)
+    ready(plan)
+    return dataclasses.replace(plan, statistic=noisy(exact, plan.facts.sigma))
+
+
+def _designed(
+    rows: PublicRows, method: OneRelease, classes: tuple[int | str, ...] | None
+) -> Weights:
+    return design(
         rows,
         _prior(rows, classes),
-        noise,
+        _expected_noise(rows, method, classes),
         _expectation(rows, classes).quantile,
         evenly=method.goal == "coefficients",
     )
-    found = weights.lengths(rows)
-    squared = squared_sensitivity(found.longest, classes=classes is not None)
+
+
+def _stated(
+    weights: Weights,
+    moments: RowMoments,
+    lengths: Lengths,
+    rows: PublicRows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str,
+) -> Release:
+    width = 1 if classes is None else len(classes)
+    squared = squared_sensitivity(lengths.longest, classes=classes is not None)
     epsilon, delta = exact(method.epsilon), exact(method.delta)
     proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
-    expected, gap = expectations(weights, rows, method, classes)
+    expected, gap = expectations(weights, moments, rows, method, classes)
     facts = Facts(
         classes=classes,
         label_range=None if classes is not None else method.label_range,
         epsilon=repr(method.epsilon),
         delta=repr(method.delta),
         sigma=proved.sigma,
-        longest=found.longest,
+        longest=lengths.longest,
         squared_sensitivity=squared,
         floor=weights.floor,
         scale=weights.scale,
-        rows=len(rows.vectors),
+        rows=rows.count,
         users=rows.users,
-        vectors_sha256=rows.sha256,
-        rows_sha256=found.sha256,
+        rows_sha256=lengths.sha256,
         expected_error=expected,
         gap=gap,
         label=label,
@@ -200,29 +220,18 @@ def planned(
 
 
 def expectations(
-    weights: Weights, rows: PublicRows, method: OneRelease, classes: tuple[int | str, ...] | None
+    weights: Weights,
+    moments: RowMoments,
+    rows: PublicRows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
 ) -> tuple[float, float]:
     """The stated facts of a release's weights beside the privacy: ``expected_error`` and ``gap``.
 
     Raises ValueError for weights that no plan has.
     """
-    found, prior = moments(weights, rows), _prior(rows, classes)
-    noise = _expected_noise(rows, method, classes)
-    return certified(found, rows.units, prior[weights.columns], noise)
-
-
-def drawn(plan: Release, rows: PublicRows, labels: Any, method: OneRelease) -> Release:
-    """The plan with its noisy statistic: the only place where labels are looked at."""
-    classes, ends, default = plan.facts.classes, plan.facts.label_range, method.default
-    count = None
-    if classes is not None:
-        assert not isinstance(default, float)
-        numbers, count = class_labels(labels, classes, default), len(classes)
-    else:
-        assert ends is not None and not isinstance(default, str)
-        numbers = label_steps(labels, *ends, default)
-    total = label_sums(plan.weights, rows, numbers, count)
-    return dataclasses.replace(plan, statistic=noisy(total, plan.facts.sigma))
+    noise, prior = _expected_noise(rows, method, classes), _prior(rows, classes)
+    return certified(moments, rows.units, prior[weights.columns], noise)
 
 
 def expected_share(release: Release, rows: PublicRows) -> float:
@@ -301,20 +310,18 @@ def checks(
         if rows.users is None
         else "all labels of a user are protected together, as in the config",
     )
-    yield ReleaseCheck(
-        facts.rows == len(rows.vectors) and facts.vectors_sha256 == rows.sha256,
-        f"the features are those of the release ({facts.rows:,} rows)",
-    )
     if release.columns[-1] > rows.vectors.shape[1]:
         yield ReleaseCheck(False, "the weights are for other features")
         return
     moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
-    found = release.weights.lengths(rows)
+    with np.errstate(all="ignore"):
+        found = rows.sums(release.weights)
     yield ReleaseCheck(
-        found.sha256 == facts.rows_sha256, "the integer rows are those of the release"
+        facts.rows == rows.count and found.lengths.sha256 == facts.rows_sha256,
+        f"the features give the integer rows of the release ({facts.rows:,} rows)",
     )
     yield ReleaseCheck(
-        found.longest <= facts.longest,
+        found.lengths.longest <= facts.longest,
         f"{moving} the sum by at most √{facts.squared_sensitivity:,}, measured on the integers",
     )
     proved = release.noise.proved_delta(epsilon)
@@ -325,7 +332,7 @@ def checks(
     )
     if first.ok:
         yield ReleaseCheck(
-            _as_stated(release, rows, method),
+            _as_stated(release, found.moments, rows, method),
             f"the expected error and the gap to the best noise shape, at most "
             f"{percent_at_most(facts.gap)}, are those of the weights",
         )
@@ -351,12 +358,12 @@ def promise_checks(
     yield ReleaseCheck(facts.label == label, f"the label column is that of the config, {label!r}")
 
 
-def _as_stated(release: Release, rows: PublicRows, method: OneRelease) -> bool:
+def _as_stated(release: Release, moments: RowMoments, rows: PublicRows, method: OneRelease) -> bool:
     """Floats of another processor differ in their last digits."""
     facts = release.facts
     try:
         with np.errstate(all="ignore"):
-            expected, gap = expectations(release.weights, rows, method, facts.classes)
+            expected, gap = expectations(release.weights, moments, rows, method, facts.classes)
     except ValueError:  # of linear algebra
         return False
     return math.isclose(expected, facts.expected_error, rel_tol=_ALIKE) and math.isclose(
@@ -380,7 +387,7 @@ def fitted_release(
 
 def _sums(release: Release, rows: PublicRows) -> Sums:
     weights, facts = release.weights, release.facts
-    found = moments(weights, rows)
+    found, every = rows.moments(weights), rows.count / len(rows.vectors)
     variance, classes = target_variance(facts.classes), facts.classes is not None
     statistic, noise = label_units(release, found.total)
     if rows.paired:  # what is said of 1 and −1 is said of two classes, whose entries add up to 1
@@ -409,7 +416,8 @@ def _sums(release: Release, rows: PublicRows) -> Sums:
         scales=np.ones(len(base)),
         classes=classes,
         used=lambda: weights.used(rows.vectors),
-        factors=lambda: weights.factors(rows),
+        factors=lambda: weights.factors(rows) * np.float32(every),
+        every=every,
     )
 
 

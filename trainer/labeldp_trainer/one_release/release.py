@@ -56,8 +56,7 @@ class Facts(ReleaseText):
         floor, scale: of the weights.
         rows: n.
         users: None if each label is protected on its own.
-        vectors_sha256: of the features as vectors [n, p].
-        rows_sha256: of the integer rows.
+        rows_sha256: of the integer rows, in any order.
         expected_error: expected squared error of the coefficients, before any label was seen.
         gap: by how much at most another shape of the noise would be better.
         label: the column that it is of.
@@ -77,7 +76,6 @@ class Facts(ReleaseText):
     scale: Real = Field(gt=0, le=UNIT)
     rows: Whole
     users: Users | None
-    vectors_sha256: str = Field(pattern=DIGEST)
     rows_sha256: str = Field(pattern=DIGEST)
     expected_error: Real = Field(ge=0)
     gap: Real = Field(ge=0)

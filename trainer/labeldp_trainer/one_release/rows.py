@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Int32, Int64, Num
@@ -96,29 +95,117 @@ class RowOwners:
 class PublicRows(RowOwners):
     """Public vectors, and whose rows they are.
 
+    All that is ever asked of every row is ``sums``. What else is computed from vectors, such as
+    weights and fits, may come from a sample.
+
     Attributes:
-        vectors: [n, p].
+        vectors: [s, p] of the n rows, or of a sample of them.
         spectrum: [p] eigenvalues of the components that the columns are, if they are.
-        sha256: of the vectors.
         groups: [p] numbers of the representations that columns are from, if several are joined.
         paired: whether a vector stands for a pair, which could as well be turned around: labels
             are 1 and −1, 0 of a tie, and no constant is used.
-        shares: [n] of these rows for some weights (``user_shares``).
+        shares: [n] of these rows for some weights (``user_shares``), by ``Weights.key``.
+        known: the moments of these rows for some weights.
     """
 
-    vectors: Float32[np.ndarray, "n p"]
+    vectors: Float32[np.ndarray, "s p"]
     spectrum: Float64[np.ndarray, " p"] | None
-    sha256: str
     groups: Int32[np.ndarray, " p"] | None = None
     paired: bool = False
-    shares: WeakKeyDictionary[Weights, Float64[np.ndarray, " n"] | None] = field(
-        default_factory=WeakKeyDictionary, init=False, repr=False
+    shares: dict[bytes, Float64[np.ndarray, " n"] | None] = field(
+        default_factory=dict, init=False, repr=False
     )
+    known: dict[bytes, RowMoments] = field(default_factory=dict, init=False, repr=False)
 
-    def sample(self, most: int = REHEARSED) -> Self:
+    def sample(self, most: int = REHEARSED) -> PublicRows:
         """At most this many of the rows, at regular distances."""
         step = -(-self.count // most)
         return replace(super().sample(most), vectors=self.vectors[::step])
+
+    def sums(self, weights: Weights, targets: Targets | None = None) -> RowSums:
+        """Sums over all rows. Raises ValueError for weights that no release has."""
+        found = self.summed(weights, targets)
+        self.known[weights.key] = found.moments
+        return found
+
+    def moments(self, weights: Weights) -> RowMoments:
+        """Those of all rows; the rows are not read again."""
+        return self.known.get(weights.key) or self.sums(weights).moments
+
+    def summed(self, weights: Weights, targets: Targets | None) -> RowSums:
+        """Sums over all rows where they are: here, in memory."""
+        d = weights.width
+        cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
+        read = np.zeros(0, np.int64) if targets is None else targets.read(targets.column)
+        exact = np.zeros((d, 0 if targets is None else targets.width), np.int64)
+
+        def parts() -> IntegerRows:
+            for part, used, _, integers in weights.chunks(self):
+                q = integers.astype(np.float32) / np.float32(UNIT)
+                np.add(cross, q.T @ used, out=cross)
+                np.add(gram, q.T @ q, out=gram)
+                np.add(total, q.sum(axis=0, dtype=np.float64), out=total)
+                if targets is not None:
+                    entries = targets.entries(read[part])
+                    # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
+                    np.add(exact, (integers.T @ entries).astype(np.int64), out=exact)
+                yield part, integers
+
+        found = lengths(parts(), self)
+        return RowSums(RowMoments(cross, gram, total), found, exact)
+
+
+class Targets(NamedTuple):
+    """Labels as integers t(y); each is a function of its label alone.
+
+    Attributes:
+        classes: k; None for numbers.
+        column: the labels [n] of rows in memory.
+        read: gives of a column classes 0 … k − 1 [n], or lattice steps from the centre.
+    """
+
+    classes: int | None
+    column: Any = None
+    read: Callable[[Any], Int[np.ndarray, " n"]] = np.asarray
+
+    @property
+    def width(self) -> int:
+        """Entries of t(y)."""
+        return 1 if self.classes is None else self.classes
+
+    def entries(self, read: Int[np.ndarray, " b"]) -> Float64[np.ndarray, "b k"]:
+        """t(y) of labels that were read: one-hot classes, or the steps."""
+        own = read[:, None]
+        entries = own if self.classes is None else own == np.arange(self.classes)[None, :]
+        return entries.astype(np.float64)
+
+
+class RowMoments(NamedTuple):
+    """Sums over all rows, in units of the lattice's UNIT.
+
+    Attributes:
+        cross: [d, d] Σ q·xᵀ of integer rows and used columns.
+        gram: [d, d] Σ q·qᵀ.
+        total: [d] Σ q, exactly.
+    """
+
+    cross: Float64[np.ndarray, "d d"]
+    gram: Float64[np.ndarray, "d d"]
+    total: Float64[np.ndarray, " d"]
+
+
+class RowSums(NamedTuple):
+    """Sums over all rows, and facts of the integers that were summed: of the same arrays.
+
+    Attributes:
+        moments: public sums.
+        lengths: public facts of the integer rows.
+        labels: [d, k] Σ q ⊗ t(y), exactly. Not private before noise is added.
+    """
+
+    moments: RowMoments
+    lengths: Lengths
+    labels: Int64[np.ndarray, "d k"]
 
 
 # Weighted features as integers, and what one label can change in their sum: all of it exact.
@@ -169,16 +256,22 @@ class Weights:
         """d."""
         return len(self.columns)
 
+    @cached_property
+    def key(self) -> bytes:
+        """The same for equal weights."""
+        ends = np.array([self.floor, self.scale])
+        return b"".join(each.tobytes() for each in (self.columns, self.metric, ends))
+
     def chunks(self, rows: PublicRows) -> Iterator[Chunk]:
         """Used columns and integer rows, part by part; shares multiply the rows."""
         return self._chunks(rows, self.shares(rows))
 
     def shares(self, rows: PublicRows) -> Float64[np.ndarray, " n"] | None:
         """[n] what multiplies the rows (``user_shares``)."""
-        if self not in rows.shares:
+        if self.key not in rows.shares:
             whole = ((chunk.rows, chunk.integers) for chunk in self._chunks(rows, None))
-            rows.shares[self] = user_shares(rows, whole, self.scale)
-        return rows.shares[self]
+            rows.shares[self.key] = user_shares(rows, whole, self.scale)
+        return rows.shares[self.key]
 
     def _chunks(
         self, rows: PublicRows, shares: Float64[np.ndarray, " n"] | None
@@ -187,14 +280,6 @@ class Weights:
             part = slice(start, min(start + _CHUNK, len(rows.vectors)))
             own = None if shares is None else shares[part]
             yield Chunk(part, *self._rows(rows.vectors[part], own))
-
-    def integer_rows(self, rows: PublicRows) -> IntegerRows:
-        """The integer rows, part by part."""
-        return ((chunk.rows, chunk.integers) for chunk in self.chunks(rows))
-
-    def lengths(self, rows: PublicRows) -> Lengths:
-        """Of the integer rows. Raises ValueError for weights that no release has."""
-        return lengths(self.integer_rows(rows), rows)
 
     def _rows(
         self, vectors: Float32[np.ndarray, "b p"], shares: Float64[np.ndarray, " b"] | None
@@ -231,11 +316,16 @@ class Lengths(NamedTuple):
     Attributes:
         longest: squared length of the longest; with users, the largest square of a bound of
             ‖Σ q ⊗ u‖ over the rows q of one, for all u of length 1.
-        sha256: of all rows.
+        digests: SHA-256 of each row, one after another.
     """
 
     longest: int
-    sha256: str
+    digests: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Of the sorted digests of all rows: the same in any order."""
+        return hashlib.sha256(np.sort(np.frombuffer(self.digests, "S32")).tobytes()).hexdigest()
 
 
 IntegerRows = Iterable[tuple[slice, Num[np.ndarray, "b d"]]]
@@ -246,12 +336,13 @@ def lengths(integer_rows: IntegerRows, rows: RowOwners) -> Lengths:
     """Measure integer rows. Raises ValueError for rows that are no rows of weights of scale UNIT
     and of finite vectors: the squares of others might not fit an int64.
     """
-    total, longest = hashlib.sha256(), 0
+    digests, longest = bytearray(), 0
 
     def parts() -> IntegerRows:
         nonlocal longest
         for part, integers in integer_rows:
-            total.update(np.ascontiguousarray(integers, "<i4").tobytes())
+            each = np.ascontiguousarray(integers, "<i4").view(np.uint8)
+            digests.extend(b"".join(hashlib.sha256(row).digest() for row in each))
             wide, squares = _whole(integers)
             longest = max(longest, int(squares.max()))
             yield part, wide
@@ -261,7 +352,7 @@ def lengths(integer_rows: IntegerRows, rows: RowOwners) -> Lengths:
     else:
         span = int(_user_spans(rows, parts()).max())
         longest = -(-(span**2) // (_ROOT * _ROOT))
-    return Lengths(longest, total.hexdigest())
+    return Lengths(longest, bytes(digests))
 
 
 def _whole(
@@ -282,20 +373,6 @@ def squared_sensitivity(longest: int, *, classes: bool) -> int:
     With ``longest`` of a user's rows: replacing all of their labels (docs/privacy.md, Theorem 13).
     """
     return longest * (2 if classes else 4 * STEPS * STEPS)
-
-
-def label_sums(
-    weights: Weights, rows: PublicRows, labels: Int[np.ndarray, " n"], classes: int | None
-) -> Int64[np.ndarray, "d k"]:
-    """Σ q ⊗ e(y), exactly, of labels that are classes 0 … k − 1; Σ q·t of labels in lattice steps
-    from the centre if ``classes`` is None, with k = 1. There are at most MOST_ROWS.
-    """
-    total = np.zeros((weights.width, 1 if classes is None else classes), np.int64)
-    for part, _, _, integers in weights.chunks(rows):
-        own = labels[part][:, None]
-        entries = own if classes is None else own == np.arange(classes)[None, :]
-        total += integers.astype(np.int64).T @ entries.astype(np.int64)
-    return total
 
 
 # Users: what all of their labels together can change, as whole numbers.

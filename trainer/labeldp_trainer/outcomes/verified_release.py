@@ -1,8 +1,11 @@
 """``labeldp train --verify-release``: checks a release against the features of a config."""
 
+from __future__ import annotations
+
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32
@@ -25,11 +28,19 @@ from labeldp_trainer.staged_release.check import replayed
 from labeldp_trainer.staged_release.release import read_staged
 from labeldp_trainer.training import public_setting, read, suited
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
 
 
 def verify_release(
-    loaded: LoadedConfig, path: Path, steps: Steps = silent, *, published: Path | None = None
+    loaded: LoadedConfig,
+    path: Path,
+    steps: Steps = silent,
+    *,
+    published: Path | None = None,
+    spark: SparkSession | None = None,
 ) -> list[ReleaseCheck]:
     """All checks of a release; no label is read. Raises InputError.
 
@@ -37,6 +48,7 @@ def verify_release(
     processor. Elsewhere, pass as ``published`` a run folder whose ``representation/`` came with the
     release. Then the release is checked against its vectors, bit for bit. One more check is whether
     its map gives these vectors for the features, up to differences in arithmetic.
+    With ``spark``, a cluster measures the rows of a release that was summed there.
     """
     method = loaded.config.method
     if isinstance(method, StagedRelease):
@@ -53,7 +65,7 @@ def verify_release(
     builder = open_method(loaded, release=path)
     with TemporaryDirectory() as empty:  # an empty folder: no vectors of an earlier run are used
         output = published or Path(empty) / "run"
-        features, loss = read(loaded, builder, ())
+        features, loss = read(loaded, builder, (), spark)
         if not are_stored((part.rows for part in features.parts), width):
             reason = "holds no vectors, as they take much room; leave out --vectors"
             raise RunFolderError(f"{output / FOLDER}: {reason}")

@@ -31,11 +31,12 @@ from labeldp_trainer.config.representation import (
 )
 from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
 from labeldp_trainer.data.arrays import read_embeddings
-from labeldp_trainer.data.features import ArrayEncoder, all_finite, room
+from labeldp_trainer.data.features import ArrayEncoder, all_finite, batches, room
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.one_release.plan import CLASSES
 from labeldp_trainer.representations.composed import Joined, RowGraph
 from labeldp_trainer.representations.representation import (
+    AT_ONCE,
     ENDS,
     ComposedKind,
     Representation,
@@ -256,7 +257,9 @@ class _RawVectors:
         done = 0
         placed = jax.device_put({name: arrays[name] for name in ENDS & set(arrays)})
         for raw in self.batches(part):
-            vectors[done : done + len(raw)] = _projected(raw, placed)
+            # of one shape, so that a row has the same bits in any batch of any part
+            whole, _ = next(batches(raw, len(raw), AT_ONCE))
+            vectors[done : done + len(raw)] = _projected(whole, placed)[: len(raw)]
             done += len(raw)
         return vectors
 

@@ -45,7 +45,7 @@ ENDS = frozenset({"mean", "projection", "columns", "deviation"})
 """Arrays of ``projected``."""
 _NAME = re.compile(r"[a-z_]+|[(),]")
 Raw = Callable[[Any, Mapping[str, Any]], Any]
-_AT_ONCE = 1024  # examples for which a device is called once
+AT_ONCE = 1024  # examples for which a device is called once
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def in_batches(
 
     A CPU computes ``chunk`` examples at a time, so that what lies between stays in its cache.
     """
-    at_once = min(_AT_ONCE, -(-rows // chunk) * chunk)
+    at_once = min(AT_ONCE, -(-rows // chunk) * chunk)
     if jax.default_backend() != "cpu":
         chunk = at_once
 

@@ -74,7 +74,7 @@ class PartFacts(ReleaseText):
         clip: of residuals, in units of labels; None of classes.
         offset_terms, unit, base: of what labels are compared with; None of classes.
         start, power: of the scale of labels; None of classes.
-        rows_sha256: of the integer rows.
+        rows_sha256: of the integer rows, in any order.
         previous_sha256: of everything before this part.
     """
 

@@ -32,7 +32,6 @@ def rows(vectors, owners=None):
         count=len(vectors),
         vectors=np.asarray(vectors, np.float32),
         spectrum=None,
-        sha256="0" * 64,
         owners=owners,
         users=users,
     )

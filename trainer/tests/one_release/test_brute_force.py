@@ -10,9 +10,9 @@ import pytest
 from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, rounding_distance
 from labeldp_trainer.one_release import rows as lattice
 from labeldp_trainer.one_release.rows import (
+    Targets,
     Weights,
     label_steps,
-    label_sums,
     squared_sensitivity,
 )
 
@@ -111,10 +111,10 @@ SHORT = dataclasses.replace(WEIGHTS, scale=8.0)  # for labels of several steps
 
 @pytest.mark.parametrize("sigma", [64, pytest.param(90, marks=pytest.mark.slow)])
 def test_classes(sigma):
-    longest = WEIGHTS.lengths(rows(VECTORS)).longest
+    longest = rows(VECTORS).sums(WEIGHTS).lengths.longest
 
     def statistic(labels):
-        return label_sums(WEIGHTS, rows(VECTORS), np.array(labels, np.int32), 3)
+        return rows(VECTORS).sums(WEIGHTS, Targets(3, np.array(labels, np.int32))).labels
 
     known = {}
     pairs = neighbours(5, range(3), [(i,) for i in range(5)])
@@ -127,11 +127,15 @@ def test_classes(sigma):
 def test_numbers(few_steps):
     values, longest = (
         (-3.0, -1.2, 0.4, 2.0),
-        SHORT.lengths(rows(VECTORS)).longest,
+        rows(VECTORS).sums(SHORT).lengths.longest,
     )
 
     def statistic(labels):
-        return label_sums(SHORT, rows(VECTORS), label_steps(np.array(labels), -1, 2, None), None)
+        return (
+            rows(VECTORS)
+            .sums(SHORT, Targets(None, label_steps(np.array(labels), -1, 2, None)))
+            .labels
+        )
 
     known = {}
     pairs = neighbours(5, values, [(i,) for i in range(5)])
@@ -147,12 +151,12 @@ def test_all_labels_of_a_user(few_steps, classes):
     table = rows(VECTORS, owners)
     groups = [tuple(np.flatnonzero(owners == user).tolist()) for user in range(3)]
     weights = WEIGHTS if classes else SHORT
-    longest = weights.lengths(table).longest
+    longest = table.sums(weights).lengths.longest
 
     def statistic(labels):
         if classes:
-            return label_sums(weights, table, np.array(labels, np.int32), 3)
-        return label_sums(weights, table, label_steps(np.array(labels), 0, 2, None), None)
+            return table.sums(weights, Targets(3, np.array(labels, np.int32))).labels
+        return table.sums(weights, Targets(None, label_steps(np.array(labels), 0, 2, None))).labels
 
     known = {}
     sums = [

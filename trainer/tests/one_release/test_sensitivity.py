@@ -14,9 +14,9 @@ from labeldp_trainer.one_release.plan import drawn, planned
 from labeldp_trainer.one_release.rows import (
     STEPS,
     UNIT,
+    Targets,
     Weights,
     label_steps,
-    label_sums,
     lengths,
     squared_sensitivity,
 )
@@ -50,13 +50,13 @@ def test_a_replaced_class_moves_the_sum_by_no_more_and_the_longest_row_by_all(se
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(weights.lengths(rows(vectors)).longest, classes=True)
+    stated = squared_sensitivity(rows(vectors).sums(weights).lengths.longest, classes=True)
     labels = random.integers(0, 3, n).astype(np.int32)
-    before, found = label_sums(weights, rows(vectors), labels, 3), []
+    before, found = rows(vectors).sums(weights, Targets(3, labels)).labels, []
     for row in range(n):
         other = labels.copy()
         other[row] = (labels[row] + random.integers(1, 3)) % 3
-        found.append(squared(before, label_sums(weights, rows(vectors), other, 3)))
+        found.append(squared(before, rows(vectors).sums(weights, Targets(3, other)).labels))
     assert max(found) == stated <= 2 * UNIT * UNIT
 
 
@@ -66,7 +66,7 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
     random = np.random.default_rng(seed)
     n, p = random.integers(1, 8), random.integers(1, 5)
     vectors, weights = some_vectors(random, n, p), some_weights(random, p)
-    stated = squared_sensitivity(weights.lengths(rows(vectors)).longest, classes=False)
+    stated = squared_sensitivity(rows(vectors).sums(weights).lengths.longest, classes=False)
     labels = random.choice([-7.0, -1.0, 0.3, 5.0, np.nan, np.inf], n)
     ends, others = [], []
     for row in range(n):
@@ -75,7 +75,7 @@ def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(s
             other = labels.copy()
             other[row] = value
             steps = label_steps(other, -1.0, 5.0, None)
-            sums.append(label_sums(weights, rows(vectors), steps, None))
+            sums.append(rows(vectors).sums(weights, Targets(None, steps)).labels)
         ends.append(squared(sums[0], sums[1]))
         others.append(squared(sums[0], sums[2]))
     assert max(others) <= max(ends) == stated
@@ -92,22 +92,22 @@ def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
     if parallel:
         vectors = vectors[owners]
     table = rows(vectors, owners)
-    longest = weights.lengths(table).longest
+    longest = table.sums(weights).lengths.longest
     labels = random.integers(0, 3, n).astype(np.int32)
-    before, found = label_sums(weights, table, labels, 3), []
+    before, found = table.sums(weights, Targets(3, labels)).labels, []
     numbers = []
     for user in range(owners.max() + 1):
         mine = owners == user
         other, low, high = labels.copy(), np.zeros(n, np.int64), np.zeros(n, np.int64)
         other[mine] = (labels[mine] + random.integers(1, 3, mine.sum())) % 3
-        found.append(squared(before, label_sums(weights, table, other, 3)))
+        found.append(squared(before, table.sums(weights, Targets(3, other)).labels))
         low[mine], high[mine] = -STEPS, STEPS
-        sums = (label_sums(weights, table, steps, None) for steps in (low, high))
+        sums = (table.sums(weights, Targets(None, steps)).labels for steps in (low, high))
         numbers.append(squared(*sums))
         if parallel:  # from one class all to one other
             first, second = labels.copy(), labels.copy()
             first[mine], second[mine] = 0, 1
-            sums = (label_sums(weights, table, y, 3) for y in (first, second))
+            sums = (table.sums(weights, Targets(3, y)).labels for y in (first, second))
             found.append(squared(*sums))
     for kind, largest in ((True, max(found)), (False, max(numbers))):
         stated = squared_sensitivity(longest, classes=kind)
@@ -130,8 +130,10 @@ def test_no_signs_of_the_rows_of_a_user_move_the_sum_by_more(seed):
     signs = np.array(list(itertools.product((-1, 1), repeat=int(n))))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lattice, "_BLOCK", most)
-        integers = np.concatenate([q for _, q in weights.integer_rows(table)]).astype(np.int64)
-        longest = weights.lengths(table).longest
+        integers = np.concatenate([chunk.integers for chunk in weights.chunks(table)]).astype(
+            np.int64
+        )
+        longest = table.sums(weights).lengths.longest
         for user in range(table.units):
             mine = table.owners == user
             moved = np.square(signs[:, mine].astype(object) @ integers[mine].astype(object))
@@ -174,10 +176,11 @@ def test_a_whole_release_keeps_what_it_states(noiseless):
         table = rows(random.normal(size=(40, 4)), given_owners)
         plan = planned(table, method(), CLASSES, "y")
         labels = random.integers(0, 3, 40)
-        before = drawn(plan, table, labels, method()).statistic
+        before = drawn(table, method(), CLASSES, "y", labels).statistic
         for unit in range(9):
             mine = np.arange(40) == unit if given_owners is None else owners == unit
-            after = drawn(plan, table, np.where(mine, (labels + 1) % 3, labels), method()).statistic
+            other = np.where(mine, (labels + 1) % 3, labels)
+            after = drawn(table, method(), CLASSES, "y", other).statistic
             assert 0 < squared(before, after) <= plan.facts.squared_sensitivity
         assert plan.noise.proved_delta(Fraction(1)) <= 1e-5
 
@@ -198,9 +201,18 @@ def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeyp
     for chunk in (1, 3, 64, 4096):
         monkeypatch.setattr(lattice, "_CHUNK", chunk)
         for given_vectors in (vectors, np.asfortranarray(vectors)):
-            found.add(weights.lengths(rows(given_vectors)))
+            found.add(rows(given_vectors).sums(weights).lengths)
             bits.add(factors(given_vectors).tobytes())
     assert len(found) == len(bits) == 1
+
+
+def test_the_digest_is_of_the_rows_in_any_order_and_of_how_often_they_are_there():
+    weights = Weights(np.arange(4), np.ones(4, np.float32), 1e-6, FULL)
+    vectors = np.random.default_rng(5).integers(0, 3, (40, 3)).astype(np.float32)
+    once, twice = vectors[[*range(40), 0]], vectors[[*range(40), 1]]
+    digests = [rows(v).sums(weights).lengths.sha256 for v in (once, once[::-1], twice)]
+    assert (vectors[0] != vectors[1]).any()
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_squares_that_do_not_fit_are_refused():
@@ -208,7 +220,7 @@ def test_squares_that_do_not_fit_are_refused():
     weights = Weights(np.array([0, 1, 2, 3]), np.ones(4, np.float32), 1e-6, 2.0**32 - 2)
     with pytest.raises(ValueError, match="longer"):
         table = rows(np.ones((1, 3), np.float32))
-        weights.lengths(table)
+        table.sums(weights)
 
 
 B = 2**60 + 1  # no float holds it

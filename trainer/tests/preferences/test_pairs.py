@@ -178,9 +178,8 @@ def test_labels_are_one_and_minus_one_and_ties_are_nothing(tmp_path, monkeypatch
     assert release.facts.label_range == (-1, 1) and release.columns[0] > 0
     vectors = np.load(tmp_path / "run" / "representation" / "train.npy")
     turned = np.sign(vectors[:, 0]) != np.sign(load_first(tmp_path, a, b))
-    q = np.concatenate([q for _, q in release.weights.integer_rows(public(vectors))]).astype(
-        np.int64
-    )
+    chunks = release.weights.chunks(public(vectors))
+    q = np.concatenate([chunk.integers for chunk in chunks]).astype(np.int64)
     t = np.where(label == 0, 0, np.where(label == 1, 1, -1)) * np.where(turned, -1, 1)
     assert np.array_equal(release.statistic[:, 0], q.T @ t * lattice.STEPS)
 
@@ -192,9 +191,7 @@ def load_first(folder, a, b):
 
 
 def public(vectors):
-    return lattice.PublicRows(
-        count=len(vectors), vectors=vectors, spectrum=None, sha256="0" * 64, paired=True
-    )
+    return lattice.PublicRows(count=len(vectors), vectors=vectors, spectrum=None, paired=True)
 
 
 def test_columns_of_numbers_get_splines_and_users_are_protected(tmp_path):

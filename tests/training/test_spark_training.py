@@ -1,0 +1,282 @@
+"""``labeldp train --spark``: the integers of one release are those of a table in memory."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_trainer import InputError, load_config, train
+from labeldp_trainer import spark as module
+from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.one_release import plan as make
+from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.one_release.rows import PublicRows, Targets, label_steps
+from labeldp_trainer.representations.learning import vectors_of_part
+from labeldp_trainer.representations.representation import restored
+from labeldp_trainer.run import RunFolder
+
+from labeldp_compile.cli import main
+from runtime.tests.engines.conftest import run_program
+from runtime.tests.helpers import found_under
+from trainer.tests.noise import no_noise, nothing_is_drawn
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
+)
+ROWS = 3000
+NUMBERS = """
+version: 1
+name: numbers
+data: {kind: table, train: "train[1]", test: test.parquet, label: y, numeric: [a, b.x],
+       categorical: [c]}
+loss: squared
+method: {kind: one_release, epsilon: 1, delta: 1e-6, label_range: [0, 9]}
+"""
+CLASSES = (
+    NUMBERS.replace("label: y", "label: colour, classes: [red, green, blue]")
+    .replace("squared", "cross_entropy")
+    .replace(", label_range: [0, 9]", "")
+)
+
+
+def table(rows, seed):
+    random = np.random.default_rng(seed)
+    a, b, c = random.normal(size=rows), random.normal(size=rows), random.choice(list("uvw"), rows)
+    y = np.clip(3 + a * b + 2 * (c == "u") + random.normal(size=rows) / 2, 0, 9)
+    colour = np.where(a + b < 0, "red", np.where(c == "u", "green", "blue"))
+    return pa.table({"c": c, "a": a, "y": y, "b.x": b, "colour": colour, "user": np.arange(rows)})
+
+
+def write(folder):
+    """Two files of several row groups, with a name that has a pattern in it, and configs."""
+    whole = table(ROWS, 0)
+    (folder / "train[1]").mkdir()
+    for number, part in enumerate((whole.slice(0, 1100), whole.slice(1100))):
+        pq.write_table(part, folder / "train[1]" / f"p {number}.parquet", row_group_size=400)
+    pq.write_table(table(500, 1), folder / "test.parquet")
+    (folder / "train.yaml").write_text(NUMBERS)
+    (folder / "classes.yaml").write_text(CLASSES)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, spark):
+    """The table, and runs without noise in memory."""
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "32k")
+    folder = tmp_path_factory.mktemp("table")
+    write(folder)
+    with no_noise():
+        for name in ("train", "classes"):
+            train(load_config(folder / f"{name}.yaml"), folder / "memory" / name)
+    return folder
+
+
+def same_integers(one, other):
+    """Whether releases differ in nothing but the last digits of two floats."""
+    near = {"expected_error": 0.0, "gap": 0.0}
+    assert one.facts.model_copy(update=near) == other.facts.model_copy(update=near)
+    assert math.isclose(one.facts.expected_error, other.facts.expected_error, rel_tol=1e-4)
+    assert math.isclose(one.facts.gap, other.facts.gap, rel_tol=1e-4)
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("statistic", "columns", "metric")
+    )
+
+
+def release_of(folder):
+    return read_release(folder / "release.npz")
+
+
+def wrapped(monkeypatch, wrap):
+    """Every task is wrapped; the numbers of results of each job."""
+    original, counts = module.SparkTable.results, []
+
+    def results(self, task, *, labelled):
+        counts.append(len(found := original(self, wrap(task), labelled=labelled)))
+        return found
+
+    monkeypatch.setattr(module.SparkTable, "results", results)
+    return counts
+
+
+@pytest.mark.parametrize("name", ["train", "classes"])
+def test_the_release_has_the_integers_of_a_table_in_memory(place, spark, monkeypatch, name):
+    counts = wrapped(monkeypatch, lambda task: task)
+    with no_noise():
+        result = train(load_config(place / f"{name}.yaml"), place / "spark" / name, spark=spark)
+    memory, found = place / "memory" / name, place / "spark" / name
+    assert same_integers(release_of(found), release_of(memory))
+    assert len(counts) == 1 and counts[0] > 2 and result.rows == ROWS
+    one, other = (json.loads((run / "result.json").read_text()) for run in (memory, found))
+    assert other["test"] == pytest.approx(one["test"], rel=1e-2)
+    one, other = (json.loads((run / "privacy.json").read_text()) for run in (memory, found))
+    assert "sent sums without noise" in other.pop("statement")
+    for statement in (one, other):
+        del statement["details"]["gap_to_the_best_noise_shape"]
+    assert {**one, **other} == one
+
+
+def test_more_rows_than_the_sample_give_the_sums_of_the_same_public_weights(
+    place, spark, monkeypatch, tmp_path
+):
+    """The sample decides encoder, representation and weights; the fit is near that of all rows."""
+    monkeypatch.setattr(module, "SAMPLED", 500)
+    loaded = load_config(place / "train.yaml")
+    with no_noise():
+        result = train(loaded, tmp_path / "run", spark=spark)
+    release, representation = release_of(tmp_path / "run"), restored(tmp_path / "run")
+    encoder = RunFolder(tmp_path / "run").encoder().features
+    part = encoder.part(TableRows(place / "train[1]", loaded.config.data, ("y",)))
+    assert part.rows == ROWS == release.facts.rows
+    rows = PublicRows(
+        count=ROWS,
+        vectors=vectors_of_part(representation, part),
+        spectrum=representation.spectrum,
+    )
+    steps = label_steps(part.columns["y"], 0, 9, None)
+    found = rows.sums(release.weights, Targets(None, steps))
+    assert np.array_equal(found.labels, release.statistic)
+    assert found.lengths.longest == release.facts.longest
+    assert found.lengths.sha256 == release.facts.rows_sha256
+    with np.load(tmp_path / "run" / "params.npz") as stored:
+        w, b = make.fitted_release(release, rows, "ridge")
+        assert stored["['model']['w']"] == pytest.approx(w, rel=1e-3, abs=1e-4)
+        assert stored["['model']['b']"] == pytest.approx(b, rel=1e-3)
+    assert result.test.model["mse"] < 0.7 * result.test.constant["mse"]
+
+
+def test_the_noise_is_for_the_integers_that_were_summed(place, spark, monkeypatch, tmp_path):
+    """Floats of executors are off by an ulp, others in each attempt, and an attempt is in vain."""
+
+    def nudged(task, folder=str(tmp_path)):
+        def run(batches):
+            import os
+            from pathlib import Path
+            from unittest import mock
+
+            import numpy as np
+            from labeldp_trainer.one_release import rows
+            from labeldp_trainer.representations import learning
+            from pyspark import TaskContext
+
+            random = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
+            vectors_of_part, lengths, seen = learning.vectors_of_part, rows.lengths, []
+
+            def near(representation, part):
+                vectors = vectors_of_part(representation, part)
+                ends = np.where(random.random(vectors.shape) < 0.5, -np.inf, np.inf)
+                return np.nextafter(vectors, ends.astype(np.float32))
+
+            def kept(parts, owners):
+                whole = list(parts)
+                seen.extend(integers for _, integers in whole)
+                return lengths(whole, owners)
+
+            one = mock.patch.object(learning, "vectors_of_part", near)
+            with one, mock.patch.object(rows, "lengths", kept):
+                found = list(task(batches))
+            yield from found
+            context = TaskContext.get()
+            if context.partitionId() == 1 and context.attemptNumber() == 0:
+                raise OSError("lost")
+            for number, integers in enumerate(seen):
+                np.save(Path(folder) / f"{context.partitionId()}-{number}.npy", integers)
+
+        return run
+
+    wrapped(monkeypatch, nudged)
+    with no_noise():
+        train(load_config(place / "classes.yaml"), tmp_path / "run", spark=spark)
+    release, memory = release_of(tmp_path / "run"), release_of(place / "memory" / "classes")
+    summed = np.concatenate([np.load(file) for file in tmp_path.glob("*.npy")]).astype(np.int64)
+    assert len(summed) == ROWS == release.facts.rows
+    assert np.array_equal(release.statistic.sum(axis=1), summed.sum(axis=0))
+    assert release.facts.longest == np.square(summed).sum(axis=1).max()
+    assert release.facts.squared_sensitivity == 2 * release.facts.longest
+    assert release.facts.rows_sha256 != memory.facts.rows_sha256
+    assert not np.array_equal(release.statistic, memory.statistic)
+
+
+@pytest.mark.slow
+def test_sums_that_are_computed_again_after_an_executor_is_lost_count_once(place, tmp_path):
+    write(tmp_path)
+    found = json.loads(run_program("tests.training.spark_runs", tmp_path)[-1])
+    assert len(found["results"]) == 1 and found["attempts"] > found["results"][0] > 2
+    memory = release_of(place / "memory" / "train")
+    assert same_integers(release_of(tmp_path / "lost" / "run"), memory)
+
+
+def test_a_run_is_resumed_fitted_again_and_verified_and_leaves_no_sum(
+    place, spark, spark_folders, tmp_path, monkeypatch
+):
+    counts = wrapped(monkeypatch, lambda task: task)
+
+    def labeldp(*arguments):
+        result = CliRunner().invoke(
+            main, ["train", str(place / "train.yaml"), *map(str, arguments)]
+        )
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
+
+    run, again = tmp_path / "run", tmp_path / "again"
+    labeldp("-o", run, "--spark")
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(300_000)
+    exact = release_of(place / "memory" / "train").statistic.tobytes()
+    assert len(exact) > 50
+    assert not any(found_under(folder, exact) for folder in (run, *spark_folders.iterdir()))
+    release = (run / "release.npz").read_bytes()
+    with nothing_is_drawn():
+        labeldp("-o", run, "--spark", "--resume")
+        labeldp("-o", again, "--spark", "--from-release", run / "release.npz")
+        assert "verified" in labeldp("--spark", "--verify-release", run / "release.npz")
+        assert "verified" in labeldp("--verify-release", run / "release.npz")  # in memory
+    assert len(counts) == 4
+    assert release == (run / "release.npz").read_bytes() == (again / "release.npz").read_bytes()
+
+
+def refused(place, spark, tmp_path, text):
+    (place / "other.yaml").write_text(text)
+    with pytest.raises(InputError) as error:
+        train(load_config(place / "other.yaml"), tmp_path / "run", spark=spark)
+    assert not (tmp_path / "run").exists()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("one_release", "staged_release", "trains one_release alone"),
+        ("epsilon: 1,", "epsilon: 1, user_column: user, max_examples_per_user: 1,", "not users"),
+        ("loss: squared", "representation: pca\nloss: squared", "takes splines or random_fourier"),
+        ("label: y", "label: y, rows: 100", "remove this key"),
+        ('"train[1]"', "test.csv", "Parquet"),
+        ("numeric: [a", "numeric: [d", "no column 'd'"),
+    ],
+)
+def test_what_spark_does_not_do_is_one_error(place, spark, tmp_path, old, new, words):
+    (place / "test.csv").write_text("a,b.x,c,y\n1,2,u,3\n")
+    assert words in refused(place, spark, tmp_path, NUMBERS.replace(old, new))
+
+
+def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
+    place, spark, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "SAMPLED", 500)
+    far = table(ROWS, 0).to_pydict()
+    far["a"] = [1e300 if i == 1234 else value for i, value in enumerate(far["a"])]
+    pq.write_table(pa.table(far), tmp_path / "far.parquet", row_group_size=400)
+    text = NUMBERS.replace('"train[1]"', str(tmp_path / "far.parquet"))
+    assert "too far from those of training" in refused(place, spark, tmp_path, text)
+
+    def failing(task):
+        def run(batches):
+            yield from ()
+            raise ValueError("the label is 7")
+
+        return run
+
+    wrapped(monkeypatch, failing)
+    said = refused(place, spark, tmp_path, NUMBERS)
+    assert "nothing was drawn" in said and "7" not in said.replace(str(place), "")

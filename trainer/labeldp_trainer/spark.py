@@ -167,6 +167,7 @@ class SumRows:
         path: of the table, for messages.
         config: what its columns are.
         encoder, representation, weights: from columns to integer rows.
+        steps: of ``PublicRows``.
         targets: what labels become; None without labels.
     """
 
@@ -175,6 +176,7 @@ class SumRows:
     encoder: TableEncoder
     representation: Representation
     weights: Weights
+    steps: Any
     targets: Targets | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -214,7 +216,7 @@ class SumRows:
             reason = "the features of some rows are too far from those of the sample"
             raise DataError(f"{self.path}: {reason}; rescale them")
         targets = self.targets and self.targets._replace(column=part.columns[label])
-        rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None)
+        rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, steps=self.steps)
         return rows.sums(self.weights, targets)
 
     def read(self, row: Any) -> RowSums:
@@ -260,7 +262,10 @@ class SparkRows(PublicRows):
         """By one job. Raises DataError."""
         table = self.table
         sent = None if targets is None else targets._replace(column=None)
-        maps = self.encoder, self.representation, weights
+        largest = np.maximum(self.vectors.max(axis=0), -self.vectors.min(axis=0)).astype(float)
+        largest = np.append(1.0, largest)[weights.columns]
+        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))) - 12)
+        maps = self.encoder, self.representation, weights, steps
         task = SumRows(table.path, table.config, *maps, sent)
         results = table.results(task, labelled=sent is not None)
         return reduce(added, map(task.read, results))

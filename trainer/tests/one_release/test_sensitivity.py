@@ -1,7 +1,9 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from labeldp_trainer.one_release.rows import (
     lengths,
     squared_sensitivity,
 )
+from labeldp_trainer.spark import added
 
 from trainer.tests.one_release.release_helpers import method, rows
 
@@ -42,6 +45,25 @@ def some_vectors(random, n, p):
 
 def squared(one, other):
     return int(np.square((one - other).astype(object)).sum())
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_only_rounded_moments_are_the_same_in_any_order(rounded):
+    """A cluster orders rows by the size of files, and labels change that."""
+    random = np.random.default_rng(2)
+    vectors = random.lognormal(size=(20_000, 3)).astype(np.float32)
+    weights = Weights(np.arange(4), np.ones(4, np.float32), 1e-3, FULL)
+    steps = np.array([2.0**-12, *[2.0**-6] * 3])
+
+    def parts(*each):
+        held = [replace(rows(part), steps=steps if rounded else None) for part in each]
+        return reduce(added, (part.sums(weights) for part in held)).moments
+
+    one, other = parts(vectors), parts(vectors[7000:][::-1], vectors[:7000])
+    assert all((a == b).all() for a, b in zip(one, other, strict=True)) == rounded
+    plain = rows(vectors).sums(weights).moments
+    for found, exact in zip(one, plain, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=0.01)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)

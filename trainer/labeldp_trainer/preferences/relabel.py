@@ -101,9 +101,26 @@ def _require_public(data: PairsData, keep: Sequence[str], pairs: Sequence[tuple[
         spoken = any(word in name.lower() for word in _ORDERED) and data.order_is_label
         if name in {data.label, *sides} or (data.order_is_label and name in answers) or spoken:
             raise DataError(f"--keep {name}: would say which answer is preferred; see --pair")
+    alike = {_apart(*names) for names in zip(*data.answers, strict=True)}
+    for one, other in pairs if data.order_is_label else ():
+        if one != other and _apart(one, other) not in alike:
+            named = " ".join(next(zip(*data.answers, strict=True)))
+            raise DataError(
+                f"--pair {one} {other}: are not named like the two answers ({named}); rename them "
+                "if they hold the same fact about each answer"
+            )
     known = [*keep, *sides, PREDICTION, _PAIR]
     if len(set(known)) < len(known) or len(sides) < 2 * len(pairs):
         raise DataError("--keep and --pair: a column is named twice, or like a new one")
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Two names without the characters with which both begin and end."""
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return one, other
 
 
 def _batches(data: PairsData, source: Path, names: Sequence[str]) -> Iterator[Pairs]:

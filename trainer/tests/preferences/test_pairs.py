@@ -53,7 +53,10 @@ def seen(path, a, b, first, **more):
 def hidden(path, a, b, first, **more):
     good, bad = np.where(first[:, None], a, b), np.where(first[:, None], b, a)
     names = np.array([[f"a{i}", f"b{i}"] for i in range(len(a))])
-    said = {"yes": names[np.arange(len(a)), 1 - first], "no": names[np.arange(len(a)), 1 * first]}
+    said = {
+        "good_text": names[np.arange(len(a)), 1 - first],
+        "bad_text": names[np.arange(len(a)), 1 * first],
+    }
     table = {"good": lists(good), "bad": lists(bad), **said, **more}
     pq.write_table(pa.table(table), path)
 
@@ -135,7 +138,7 @@ def test_which_answer_was_chosen_shows_in_no_byte_but_noisy_ones(tmp_path, what,
             train(parse_config(text, directory=folder), tmp_path / "first")
             (tmp_path / "r.npz").write_bytes((tmp_path / "first" / "release.npz").read_bytes())
         train(parse_config(text, directory=folder), folder / "again", release=tmp_path / "r.npz")
-        more = ["--relabel", "--pair", "yes", "no", "--keep", "prompt"]
+        more = ["--relabel", "--pair", "good_text", "bad_text", "--keep", "prompt"]
         said = CliRunner().invoke(
             main, ["predict", "again", "train.parquet", "-o", "o.parquet", *more]
         )
@@ -145,8 +148,8 @@ def test_which_answer_was_chosen_shows_in_no_byte_but_noisy_ones(tmp_path, what,
         assert said.exit_code == 0, said.output
     assert results[0] == results[1]
     table = pq.read_table(tmp_path / "case0" / "o.parquet")
-    assert table.column_names == ["prompt", "yes", "no", "probability"]
-    chosen = np.array([text[0] == "a" for text in table["yes"].to_pylist()])
+    assert table.column_names == ["prompt", "good_text", "bad_text", "probability"]
+    chosen = np.array([text[0] == "a" for text in table["good_text"].to_pylist()])
     assert (chosen == first).mean() > 0.7
     params = (tmp_path / "case0" / "again" / "params.npz").read_bytes()
     assert json.loads(table.schema.metadata[KEY]) == {
@@ -300,15 +303,15 @@ def test_archives_are_relabelled_too(tmp_path):
     a, b, first = answers(rows=300)
     good, bad = np.where(first[:, None], a, b), np.where(first[:, None], b, a)
     texts = np.array([f"good {i}" for i in range(300)]), np.array([f"bad {i}" for i in range(300)])
-    np.savez(tmp_path / "train.npz", good=good, bad=bad, yes=texts[0], no=texts[1])
+    np.savez(tmp_path / "train.npz", good=good, bad=bad, good_text=texts[0], bad_text=texts[1])
     run(config(HIDDEN, train="train.npz"), tmp_path)
     given = ["predict", str(tmp_path / "run"), str(tmp_path / "train.npz"), "--relabel"]
     out = tmp_path / "o.csv"
-    found = CliRunner().invoke(main, [*given, "-o", str(out), "--pair", "yes", "no"])
+    found = CliRunner().invoke(main, [*given, "-o", str(out), "--pair", "good_text", "bad_text"])
     assert found.exit_code == 0, found.output
     assert 200 < out.read_text().count("\ngood") < 300
     found = CliRunner().invoke(
-        main, [*given, "-o", str(tmp_path / "p.csv"), "--pair", "yes", "bad"]
+        main, [*given, "-o", str(tmp_path / "p.csv"), "--pair", "good", "bad"]
     )
     assert found.exit_code == 2 and "is no column" in found.stderr, found.output
 
@@ -326,11 +329,14 @@ def test_what_would_show_the_order_is_not_written(tmp_path):
     for more, said in (
         ((), "use --relabel"),
         (("--relabel", "--keep", "good"), "would say which answer is preferred"),
-        (("--relabel", "--pair", "yes", "no", "--keep", "yes"), "would say which"),
-        (("--relabel", "--pair", "yes", "yes"), "named twice"),
+        (
+            ("--relabel", "--pair", "good_text", "bad_text", "--keep", "good_text"),
+            "would say which",
+        ),
+        (("--relabel", "--pair", "good_text", "good_text"), "named twice"),
         (("--relabel", "--keep", "Chosen text"), "would say which"),
-        (("--relabel", "--pair", "yes", "prompt"), "different types"),
-        (("--relabel", "--pair", "yes", "yess"), "no column 'yess'"),
+        (("--relabel", "--pair", "good_text", "prompt"), "named like the two answers"),
+        (("--relabel", "--pair", "good_texts", "bad_texts"), "no column 'good_texts'"),
         (("--relabel", "--delimiter", ";"), "--delimiter is for a run on a table"),
     ):
         out = tmp_path / "o.parquet"

@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -134,16 +135,17 @@ def compile_command(
     place = directory or specs[0].parent
     project = using_project(specs[0].parent, quiet=quiet)
     policy = None if project is None else project.policy
-    changed = list(specs)
+    stay: dict[Path, Path] = {}
     if spec.is_dir() and not overwrite and key is None:
         for path in specs:
             with suppress(StaleError):
-                current = require_current(path, place)
-                tell(*(() if quiet else [f"{current}: is current with {path} and stays"]))
-                say(str(current))
-                changed.remove(path)
+                stay[path] = require_current(path, place)
+    changed = [path for path in specs if path not in stay]
     if spec.is_dir() or policy is not None:
-        _require_all(changed, place, policy, overwrite=overwrite)
+        _require_all(specs, changed, place, policy, overwrite=overwrite)
+    for path, current in stay.items():
+        tell(*(() if quiet else [f"{current}: is current with {path} and stays"]))
+        say(str(current))
     for path in changed:
         with observing(
             "counting labels", quiet=quiet, say=QUIET.say if quiet else complain
@@ -165,10 +167,18 @@ def compile_command(
         tell(f"{place}: without a {PROJECT_FILE} there, labeldp randomize needs --ledger to book")
 
 
-def _require_all(specs: list[Path], into: Path, policy: Path | None, *, overwrite: bool) -> None:
+def _require_all(
+    specs: Sequence[Path],
+    changed: Sequence[Path],
+    into: Path,
+    policy: Path | None,
+    *,
+    overwrite: bool,
+) -> None:
     """Raise InputError for all that compile refuses before it spends, in any of the specs.
 
-    What they spend together must fit the budgets of their ledgers, and the policy.
+    What those that are compiled spend together must fit the budgets of their ledgers. All must meet
+    the policy, also those whose artifacts stay.
     """
     from labeldp_compile.build.plan import plan_spec  # noqa: PLC0415
     from labeldp_compile.check import judge_plan, load_policy  # noqa: PLC0415
@@ -177,9 +187,10 @@ def _require_all(specs: list[Path], into: Path, policy: Path | None, *, overwrit
 
     rules = None if policy is None else load_policy(policy)
     ledgers: dict[str, list[Entry]] = {}
-    for path in specs:
+    for path in specs if rules is not None else changed:
         plan = plan_spec(path)
-        require_writable(into, plan.spec.name, overwrite=overwrite)
+        if path in changed:
+            require_writable(into, plan.spec.name, overwrite=overwrite)
         where, prior, asked = plan.spec.privacy.ledger, plan.spec.prior, plan.budget.question
         entries: list[Entry] = []
         if where is not None and plan.ledger is not None:
@@ -188,7 +199,7 @@ def _require_all(specs: list[Path], into: Path, policy: Path | None, *, overwrit
             ledgers[place] = entries
         if rules is not None:
             require_met(judge_plan(plan, path, rules, entries), rules)
-        if entries and asked is not None and not plan.recalls:
+        if path in changed and entries and asked is not None and not plan.recalls:
             name, time = str(getattr(prior, "data_set", None)), datetime.now(UTC)
             require_budget(place, entries, name, asked.epsilon)
             facts = {"data_set": name, "data_version": "", "epsilon": str(asked.epsilon)}

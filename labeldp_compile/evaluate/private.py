@@ -50,7 +50,7 @@ FORMAT_VERSION = "1.0"
 _FEW = 0.1  # of the variance: with more in one row, intervals covered too rarely
 _NAMES = 60
 _TOGETHER = 16  # bits of the number of a row without a person: rows that are together
-_LARGEST = 1e60  # its fourth power, in the variance of a squared error, is a float64
+_LARGEST = 1e30  # its eighth power, in the kurtosis of a squared error, times rows is a float64
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ class SumRows:
         path: of the table, for messages.
         config: what its columns are.
         encoder, representation, weights: from columns to integer rows.
-        steps: of ``PublicRows``.
+        rounding: of ``PublicRows``.
         targets: what labels become; None without labels.
     """
 
@@ -176,7 +176,7 @@ class SumRows:
     encoder: TableEncoder
     representation: Representation
     weights: Weights
-    steps: Any
+    rounding: Any
     targets: Targets | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -216,7 +216,7 @@ class SumRows:
             reason = "the features of some rows are too far from those of the sample"
             raise DataError(f"{self.path}: {reason}; rescale them")
         targets = self.targets and self.targets._replace(column=part.columns[label])
-        rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, steps=self.steps)
+        rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, rounding=self.rounding)
         return rows.sums(self.weights, targets)
 
     def read(self, row: Any) -> RowSums:
@@ -264,8 +264,9 @@ class SparkRows(PublicRows):
         sent = None if targets is None else targets._replace(column=None)
         largest = np.maximum(self.vectors.max(axis=0), -self.vectors.min(axis=0)).astype(float)
         largest = np.append(1.0, largest)[weights.columns]
-        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))) - 12)
-        maps = self.encoder, self.representation, weights, steps
+        bits = (53 - table.rows.bit_length()) // 2
+        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))) + 1 - bits)
+        maps = self.encoder, self.representation, weights, (bits, steps)
         task = SumRows(table.path, table.config, *maps, sent)
         results = table.results(task, labelled=sent is not None)
         return reduce(added, map(task.read, results))

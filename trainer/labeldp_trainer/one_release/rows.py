@@ -104,9 +104,9 @@ class PublicRows(RowOwners):
         groups: [p] numbers of the representations that columns are from, if several are joined.
         paired: whether a vector stands for a pair, which could as well be turned around: labels
             are 1 and −1, 0 of a tie, and no constant is used.
-        steps: [d] powers of 2 to which moments round the used columns. They are then exact sums,
-            and the same in any order: what reads the rows may order them by the size of files,
-            which labels change.
+        rounding: for moments: bits of the entries of rows and of used columns, and steps [d] of
+            those columns, powers of 2. With 2·bits + log₂ n ≤ 53, sums of n products are exact in
+            any order: what reads the rows may order them by the size of files, which labels change.
         shares: [n] of these rows for some weights (``user_shares``), by ``Weights.key``.
         known: the moments of these rows for some weights.
     """
@@ -115,7 +115,7 @@ class PublicRows(RowOwners):
     spectrum: Float64[np.ndarray, " p"] | None
     groups: Int32[np.ndarray, " p"] | None = None
     paired: bool = False
-    steps: Float64[np.ndarray, " d"] | None = None
+    rounding: tuple[int, Float64[np.ndarray, " d"]] | None = None
     shares: dict[bytes, Float64[np.ndarray, " n"] | None] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -146,9 +146,10 @@ class PublicRows(RowOwners):
         def parts() -> IntegerRows:
             for part, used, _, integers in weights.chunks(self):
                 q, x = integers.astype(np.float32) / np.float32(UNIT), used
-                if self.steps is not None:  # 13 bits each, and 27 of the number of rows
-                    q = np.rint(integers / (UNIT / 2**13)) / 2**13
-                    x = np.clip(np.rint(used / self.steps), -(2**13), 2**13) * self.steps
+                if self.rounding is not None:
+                    most, steps = 2.0 ** self.rounding[0], self.rounding[1]
+                    q = np.rint(integers / (UNIT / most)) / most
+                    x = np.clip(np.rint(used / steps), -most, most) * steps
                 np.add(cross, q.T @ x, out=cross)
                 np.add(gram, q.T @ q, out=gram)
                 np.add(total, q.sum(axis=0, dtype=np.float64), out=total)

@@ -53,17 +53,17 @@ def test_only_rounded_moments_are_the_same_in_any_order(rounded):
     random = np.random.default_rng(2)
     vectors = random.lognormal(size=(20_000, 3)).astype(np.float32)
     weights = Weights(np.arange(4), np.ones(4, np.float32), 1e-3, FULL)
-    steps = np.array([2.0**-12, *[2.0**-6] * 3])
+    rounding = 19, np.array([2.0**-18, *[2.0**-12] * 3])
 
     def parts(*each):
-        held = [replace(rows(part), steps=steps if rounded else None) for part in each]
+        held = [replace(rows(part), rounding=rounding if rounded else None) for part in each]
         return reduce(added, (part.sums(weights) for part in held)).moments
 
     one, other = parts(vectors), parts(vectors[7000:][::-1], vectors[:7000])
     assert all((a == b).all() for a, b in zip(one, other, strict=True)) == rounded
     plain = rows(vectors).sums(weights).moments
     for found, exact in zip(one, plain, strict=True):
-        np.testing.assert_allclose(found, exact, rtol=0.01)
+        np.testing.assert_allclose(found, exact, rtol=1e-4)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)

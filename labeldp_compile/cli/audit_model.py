@@ -83,6 +83,8 @@ def _words(found: ModelAudit, claim: Claim) -> _Words:
         for number, step in enumerate(found.steps, 1)
     ]
     verdict = "no more than stated was found, which proves nothing: see docs/audit-model.md"
+    if claim.epsilon is None:
+        verdict = "nothing is stated that this could be compared with: give --epsilon"
     if found.refuted:
         verdict = Marked("VIOLATION. This model spent more than is stated.", "failed")
     return _Words(

@@ -7,8 +7,9 @@ the label is a number that depends on a few of them and on a pair. It is written
 a folder under TMPDIR. Each run is a process of its own. Its peak is the resident set that the
 operating system states of it (Linux only); pages of arrays on disk count while they are in memory.
 ``boosting`` is that of scikit-learn with its defaults, on true labels and a table in memory.
-``spark`` is one release on a local cluster of two workers with a core each. Of it, memory is that
-of the driver's Python, and processor time is not known, as most is spent in other processes. On a
+``spark`` is one release on a local cluster of two workers with a core each. Its memory
+is that of the driver's Python. Its processor time is not measured: most of it is spent in other
+processes. On a
 machine that others use, too, compare processor time, not the time on the clock. Prints markdown.
 """
 

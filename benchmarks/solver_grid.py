@@ -6,8 +6,8 @@
 
 The grid: seeded priors of 20 to 1,000 labels × six ε × what is asked for: RR-on-Bins, and unbiased
 outputs without and with bias budgets. *Gap* is that of the certificate, as the verifier proves it;
-seconds are processor time of one compile with its checks. A case that takes longer than ``--limit``
-seconds is stopped, and misses every aim.
+one compile with its checks takes these seconds of processor time. A case that takes longer than
+``--limit`` seconds is stopped, and misses every aim.
 """
 
 import argparse

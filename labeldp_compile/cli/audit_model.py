@@ -67,7 +67,7 @@ def _json(found: ModelAudit, claim: Claim) -> dict[str, Any]:
 
 
 class _Words(NamedTuple):
-    """What is said of an audit."""
+    """The parts of the text about an audit."""
 
     bound: str
     guesses: str

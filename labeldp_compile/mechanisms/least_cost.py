@@ -115,6 +115,7 @@ def _solved(
     more, those with h < 0 in the program before and some others. Raises ValueError if HiGHS gives
     up.
     """
+    from labeldp_compile.solve.optimal_unbiased.dual import local_places  # noqa: PLC0415
     from labeldp_compile.solve.optimal_unbiased.optimum import (  # noqa: PLC0415  # a second
         solve_lp_costs,
     )
@@ -139,9 +140,8 @@ def _solved(
             low = _lowered(weighted, alpha, growth, _EXACT * found.loss)
             if low.sum() > bound:
                 bound, best = low.sum(), low
-            sides = np.pad(price, 1, constant_values=np.inf)
-            least_here = np.flatnonzero((price < 0) & (price <= sides[2:]) & (price <= sides[:-2]))
-            lowest.append(least_here[price[least_here].argsort()][:at_once])
+            places = local_places(price, 0.0)
+            lowest.append(places[price[places].argsort()][:at_once])
         missing = (weighted[:, outputs] < last[:, None])[~more].any()
         if found.loss < loss * (1 - _PROGRESS) and not missing:  # else they would come and go
             loss, outputs = found.loss, np.flatnonzero(least)

@@ -187,19 +187,13 @@ class PrivateLabels:
         """The variance that randomizing added to a target, on average; of classes, summed."""
         return float(self._mean(lambda part: part.noise))
 
-    def unbiased(self, goal: Floats, columns: NDArray[np.int64] | None = None) -> Floats:
+    def unbiased(self, goal: Floats) -> Floats:
         """[n, j] numbers whose mean under the i-th label is the row i of ``goal`` [k, j].
 
-        They have the least variance, as ``targets``. With ``columns`` [n], only the number in this
-        column of each row: [n]. Raises PrivateLabelError if labels that differ in ``goal`` have
-        nearly the same outputs.
+        They have the least variance, as ``targets``. Raises PrivateLabelError if labels that differ
+        in ``goal`` have nearly the same outputs.
         """
-
-        def of(part: PrivateRows) -> Floats:
-            at = part.codes if columns is None else (part.codes, columns[part.rows])
-            return part.unbiased(goal)[at]
-
-        return self._rows(of)
+        return self._rows(lambda part: part.unbiased(goal)[part.codes])
 
     def shares(self) -> Floats:
         """[k] the estimated shares of the labels in these rows: those that are likeliest."""

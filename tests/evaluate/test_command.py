@@ -239,7 +239,7 @@ BLOCK, MANY = 32, 200
 
 @pytest.fixture
 def read_by(monkeypatch):
-    """A function after which tables are read in batches of so many rows; blocks are small."""
+    """A function that sets how many rows a batch of a table has; blocks are small."""
     read = reader._batches
     monkeypatch.setattr(evaluation, "_MOST_ROWS", BLOCK)
     monkeypatch.setattr(tables, "_BLOCK", BLOCK)

@@ -237,12 +237,12 @@ class SumRows:
         return [np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), np.zeros((d, k), np.int64)]
 
 
-def added(one: RowSums, other: RowSums) -> RowSums:
-    """The sums over the rows of both, and the longest of them. There are at most MOST_ROWS."""
-    moments = RowMoments(*(a + b for a, b in zip(one.moments, other.moments, strict=True)))
-    longest = max(one.lengths.longest, other.lengths.longest)
-    lengths = Lengths(longest, one.lengths.digests + other.lengths.digests)
-    return RowSums(moments, lengths, one.labels + other.labels)
+def added(*each: RowSums) -> RowSums:
+    """The sums over the rows of all, and the longest of them. There are at most MOST_ROWS."""
+    moments, lengths, labels = zip(*each, strict=True)
+    longest, digests = zip(*lengths, strict=True)
+    sums = RowMoments(*(reduce(np.add, parts) for parts in zip(*moments, strict=True)))
+    return RowSums(sums, Lengths(max(longest), b"".join(digests)), reduce(np.add, labels))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -269,7 +269,7 @@ class SparkRows(PublicRows):
         maps = self.encoder, self.representation, weights, (bits, steps)
         task = SumRows(table.path, table.config, *maps, sent)
         results = table.results(task, labelled=sent is not None)
-        return reduce(added, map(task.read, results))
+        return added(*map(task.read, results))
 
     def sample(self, most: int = REHEARSED) -> Any:
         """At most this many of the sampled rows, in memory."""

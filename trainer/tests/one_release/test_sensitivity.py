@@ -3,7 +3,6 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +56,7 @@ def test_only_rounded_moments_are_the_same_in_any_order(rounded):
 
     def parts(*each):
         held = [replace(rows(part), rounding=rounding if rounded else None) for part in each]
-        return reduce(added, (part.sums(weights) for part in held)).moments
+        return added(*(part.sums(weights) for part in held)).moments
 
     one, other = parts(vectors), parts(vectors[7000:][::-1], vectors[:7000])
     assert all((a == b).all() for a, b in zip(one, other, strict=True)) == rounded

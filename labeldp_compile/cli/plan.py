@@ -177,7 +177,7 @@ def _totals(plan: Plan) -> list[str]:
         whose += f"; persons are in {unit.column}"
     lines.append(fact("ε per person", _spent(float(labels * total), whose)))
     if unit is not None and (seen := budget.persons) is not None and seen.largest > 1:
-        one = f"{seen.persons:,} persons have up to {seen.largest:,} rows"
+        one = f"{seen.persons:,} persons; most rows of one: {seen.largest:,}"
         if seen.extra:
             one += f" ({seen.extra:,} rows are beyond {seen.most:,}: randomize refuses them)"
         if unit.labels > 1:

@@ -39,7 +39,8 @@ def main(folder):
     above.axhspan(0, 24, color="#1e5fa8", alpha=0.08, lw=0)
     above.scatter(true[few] + jitter, private[few], s=7, color="#1e5fa8", alpha=0.45, lw=0)
     above.set(title="One row: the noise hides the label", ylabel="private label")
-    above.text(10.4, 22.5, "range of true labels", ha="right", va="top", fontsize=11, color="#1e5fa8")
+    blue = {"color": "#1e5fa8", "fontsize": 11}
+    above.text(10.4, 22.5, "range of true labels", ha="right", va="top", **blue)
     labels = np.arange(MOST + 1)
     parts = [private[true == label] for label in labels]
     means = [part.mean() for part in parts]

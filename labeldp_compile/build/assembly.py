@@ -187,7 +187,7 @@ _RADIUS_STEPS = 2**40  # of the range of the labels, rounded up to a power of tw
 def prove_radii(
     dual: RadiusBound, loss: Loss, labels: Labels, weights: Sequence[int], epsilon: Fraction
 ) -> ProvedBound | None:
-    """The bound on the squared or absolute loss that radii prove, or None.
+    """The bound on the loss that radii prove, or None.
 
     Radii that are rounded down still prove a bound, except for the rounding in which they were
     found. So they are made smaller, first by 10^-12 of their size, and at most by 10^-6.

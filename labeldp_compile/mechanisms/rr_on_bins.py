@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from labeldp_verify.analysis import LOSSES as EXACT
 from labeldp_verify.analysis import BiasRule, Loss
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
@@ -130,7 +131,7 @@ def _bound(
         # Without slopes, the bound holds for every ε-DP randomizer, biased or not.
         dual = DualBound(alpha.tolist(), [0.0] * labels.size, BiasRule("any"))
         largest = float(alpha.sum())
-    if LOSSES[loss].degree is None or largest >= solution.loss * (1.0 - _CLOSE):
+    if EXACT[loss].radii is None or largest >= solution.loss * (1.0 - _CLOSE):
         return dual
     from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins  # noqa: PLC0415
 

@@ -1,16 +1,17 @@
 """Radii that prove RR-on-Bins close to the best ε-DP randomizer, for any number of labels.
 
-A label y has a radius r_y instead of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r. F ≥ 0 (see
-`rr_on_bins`) proves a loss of at least Σα. The radii lie on lines between few labels, so they
-fit into a file (``labeldp_verify.analysis.radii``).
+A label y has a radius r_y instead of a multiplier: α_y = p_y·g(r_y) with the loss g(r) of an output
+that is r below its label, ½r² or u·r. F ≥ 0 (see `rr_on_bins`) proves a loss of at least Σα. The
+radii lie on lines between few labels, so they fit into a file (``labeldp_verify.analysis.radii``).
+Above its label, an output is as far away as one below it that loses as much.
 
 By complementary slackness, r_y is between the distances to the nearest and to the second nearest
 output. One share of this way per bin gives every bin its sum of α. The radii are then lines between
-outputs, edges of bins and the middles between next but one outputs. Up to ε = 1 this is mostly
-optimal. If not, α/p is moved as little as possible on a grid of nodes (a least-distance program).
-The constraints are that Σα is just below the optimum, and that no minimum of F found so far is
-negative. This is a level method with a known optimum. It works on merged labels. Then the radii are
-shrunk until F ≥ 0 for the labels themselves.
+outputs, edges of bins and the middles (by loss) between next but one outputs. Up to ε = 1 this is
+mostly optimal. If not, α/p is moved as little as possible on a grid of nodes (a least-distance
+program). The constraints are that Σα is just below the optimum, and that no minimum of F found so
+far is negative. This is a level method with a known optimum. It works on merged labels. Then the
+radii are shrunk until F ≥ 0 for the labels themselves.
 """
 
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def radii_of_rr_on_bins(
 
     Args:
         labels: [k] increasing, k ≥ 2. prior: [k] finite, not negative, not all 0; normalized here.
-        epsilon: ε ≥ 0 of the randomizer. loss: "squared" ½(v − y)² or "absolute" |v − y|.
+        epsilon: ε ≥ 0 of the randomizer. loss: one that radii prove a bound of.
         solution: the answer of `solve_rr_on_bins` to the same problem.
 
     Returns:
@@ -125,19 +126,35 @@ class _Problem:
         return LOSSES[self.loss].degree == 2
 
     @property
+    def slopes(self) -> tuple[float, float]:
+        """u and o, of a loss with two slopes; equal ones otherwise."""
+        return LOSSES[self.loss].slopes or (1.0, 1.0)
+
+    @property
     def growth(self) -> float:
         """E = e^ε − 1."""
         return float(np.expm1(self.epsilon))
 
     def loss_at(self, radii: Floats) -> Floats:
         """g(r)."""
-        return LOSSES[self.loss].of(radii, np.zeros_like(radii))
+        return LOSSES[self.loss].of(-radii, np.zeros_like(radii))
+
+    def distance(self, v: Floats, y: Floats) -> Floats:
+        """From outputs to labels, those above their labels as radii count them."""
+        under, over = self.slopes
+        return np.maximum(y - v, (v - y) * (over / under))
+
+    def between(self, low: Floats, high: Floats) -> Floats:
+        """The labels for which two outputs on both sides are as good as each other."""
+        under, over = self.slopes
+        return (under * low + over * high) / (under + over)
 
     def minima(self, r: Floats) -> tuple[Floats, Floats, Floats]:
         """F at its local minima, their places, and Σα + E·(Σα of the negative h) there."""
         y, p, growth = self.y, self.p, self.growth
         alpha = p * self.loss_at(r)
-        low, high = y - r, y + r
+        under, over = self.slopes
+        low, high = y - r, y + r * (under / over)
         if self.is_squared:
             ends = np.concatenate([low, high])
             order = np.argsort(ends, kind="stable")
@@ -152,9 +169,10 @@ class _Problem:
         places = np.concatenate([low, y, high])
         order = np.argsort(places, kind="stable")
         places = places[order]
-        bends = np.concatenate([-growth * p, 2.0 * (1.0 + growth) * p, -growth * p])[order]
-        slope = np.cumsum(bends) - p.sum()
-        value = slope * places + p @ y - alpha.sum() - np.cumsum(bends * places)
+        parts = -growth * under * p, (1.0 + growth) * (under + over) * p, -growth * over * p
+        bends = np.concatenate(parts)[order]
+        slope = np.cumsum(bends) - under * p.sum()
+        value = slope * places + under * (p @ y) - alpha.sum() - np.cumsum(bends * places)
         price = np.cumsum(np.concatenate([alpha, 0.0 * alpha, -alpha])[order])
         before = np.concatenate([[-1.0], slope[:-1]])
         least = (before <= 0.0) & (slope >= 0.0)
@@ -188,7 +206,7 @@ class _Search:
     ) -> None:
         self._problem = _Problem(y, p, epsilon, loss)
         self._values = values
-        self._middles = 0.5 * (values[1:] + values[:-1])
+        self._middles = self._problem.between(values[:-1], values[1:])
         self._nodes = self._all_nodes(y)
         self._hats = _hats(y, self._nodes)
         self._mass = np.asarray(self._hats.T @ p)
@@ -225,18 +243,19 @@ class _Search:
 
     def _all_nodes(self, y: Floats) -> Floats:
         v = self._values
-        bends = np.concatenate([y[[0, -1]], v, self._middles, 0.5 * (v[2:] + v[:-2])])
+        second = self._problem.between(v[:-2], v[2:])
+        bends = np.concatenate([y[[0, -1]], v, self._middles, second])
         bends = np.unique(np.clip(bends, y[0], y[-1]))
         number = min(max(_NODES // bends.size, 1), 16)
         return _divided(bends, number)
 
     def _distances(self, places: Floats) -> tuple[Floats, Floats, Ints]:
         """Distances to the nearest and to the second nearest output, and the bin."""
-        v, last = self._values, self._values.size - 1
+        v, last, apart = self._values, self._values.size - 1, self._problem.distance
         bins = np.searchsorted(self._middles, places)
-        own = np.abs(places - v[bins])
-        below = np.where(bins > 0, np.abs(places - v[np.maximum(bins - 1, 0)]), np.inf)
-        above = np.where(bins < last, np.abs(places - v[np.minimum(bins + 1, last)]), np.inf)
+        own = apart(v[bins], places)
+        below = np.where(bins > 0, apart(v[np.maximum(bins - 1, 0)], places), np.inf)
+        above = np.where(bins < last, apart(v[np.minimum(bins + 1, last)], places), np.inf)
         far = np.minimum(below, above)
         return own, np.where(np.isfinite(far), np.maximum(far, own), own), bins
 
@@ -261,7 +280,7 @@ class _Search:
     def _line(self, height: Floats) -> _Line:
         """Radii whose g is linear between the nodes, nearly."""
         if not self._problem.is_squared:
-            return _Line(self._nodes, height)
+            return _Line(self._nodes, height / self._problem.slopes[0])
         places = _divided(self._nodes, _FINER)
         return _Line(places, np.sqrt(2.0 * np.interp(places, self._nodes, height)))
 
@@ -283,7 +302,7 @@ class _Search:
         # One for each stretch between nodes, the lowest: valleys of F may have many minima.
         _, first = np.unique(np.searchsorted(self._nodes, places[order]), return_index=True)
         places = places[order][np.sort(first)[:_NEW_CUTS]]
-        distance = np.abs(places[:, None] - y)
+        distance = problem.distance(places[:, None], y)
         weights = p * (1.0 + growth * (distance < radii))
         return np.asarray((self._hats.T @ weights.T).T), np.sum(
             weights * problem.loss_at(distance), axis=1

@@ -10,21 +10,28 @@ from labeldp_verify.analysis.losses import radius_bound
 from labeldp_verify.analysis.lower_bound import radii_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 
+SIDES = {"absolute": (1, 1), "quantile(9/10)": (Fraction(9, 10), Fraction(1, 10))}
+SIDES["under_over(1/3,5/2)"] = Fraction(1, 3), Fraction(5, 2)
+LOSSES = ["squared", *SIDES]
+
 
 def least_of_f(loss, labels, weights, growth, radii):
     """The exact minimum of F, from every piece between the points where something changes."""
     total = sum(weights)
+    under, over = SIDES.get(loss, (1, 1))
 
     def h(y, w, r, v):
-        distance = abs(v - y)
-        gap = distance**2 - r**2 if loss == "squared" else 2 * (distance - r)
+        gap = abs(v - y) ** 2 - r**2
+        if loss != "squared":
+            gap = 2 * (max(under * (y - v), over * (v - y)) - under * r)
         return Fraction(w, 2 * total) * gap
 
     def value(v):
         terms = [h(y, w, r, v) for y, w, r in zip(labels, weights, radii, strict=True)]
         return sum(terms) + growth * sum(min(term, 0) for term in terms)
 
-    turns = {y + side * r for y, r in zip(labels, radii, strict=True) for side in (-1, 0, 1)}
+    sides = -1, 0, Fraction(under) / over
+    turns = {y + side * r for y, r in zip(labels, radii, strict=True) for side in sides}
     points = sorted(turns)
     if loss == "squared":
         for left, right in pairwise(sorted(turns)):
@@ -43,7 +50,7 @@ def least_of_f(loss, labels, weights, growth, radii):
     return min(map(value, points))
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_f_is_decided_as_its_exact_minimum_says(loss):
     rng = random.Random(1)
     answers = set()
@@ -62,19 +69,21 @@ def test_f_is_decided_as_its_exact_minimum_says(loss):
         assert (bound is not None) == (least >= 0)
         answers.add(bound is not None)
         if bound is not None:
-            terms = [r**2 / 2 if loss == "squared" else r for r in radii]
+            under = SIDES.get(loss, (1, 1))[0]
+            terms = [r**2 / 2 if loss == "squared" else under * r for r in radii]
             mean = sum(w * t for w, t in zip(weights, terms, strict=True))
             assert bound == mean / sum(weights)
     assert answers == {True, False}
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_a_minimum_of_exactly_zero_is_enough_and_a_hair_less_is_not(loss):
     # Two labels, one output between them that is as good as each radius says.
     labels, weights, up = ExactNumbers.of([0, 2]), [1, 1], Fraction(5)
-    radii = ExactNumbers.of([1, 1])
+    under, over = SIDES.get(loss, (1, 1))
+    radii = ExactNumbers.of([Fraction(min(under, over)) / under] * 2)
     assert radius_bound(labels, weights, Fraction(1), radii, loss) is not None
-    above = ExactNumbers.of([1, 1 + Fraction(1, 10**30)])
+    above = ExactNumbers.of([radii[0], radii[0] + Fraction(1, 10**30)])
     assert radius_bound(labels, weights, Fraction(1), above, loss) is None
     assert radius_bound(labels, weights, up, ExactNumbers.of([0, 0]), loss) == 0
 

@@ -9,7 +9,7 @@ from typing import Any
 from labeldp_verify.analysis.analysis import Analysis, Losses, Rows
 from labeldp_verify.analysis.convex_bound import convex_holds, huber_tangents, power_tangents
 from labeldp_verify.analysis.exact_loss import ExactLoss, LossFamily
-from labeldp_verify.analysis.lower_bound import sided_holds
+from labeldp_verify.analysis.lower_bound import sided_holds, sided_radii
 from labeldp_verify.analysis.probabilities import exact_rows
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import AdditiveRandomizer
@@ -101,7 +101,8 @@ def _under_over(name: str, under: Fraction, over: Fraction) -> ExactLoss | str:
 
 def _sided(name: str, under: Fraction, over: Fraction) -> ExactLoss:
     holds = partial(sided_holds, under=under, over=over)
-    return ExactLoss(name, partial(sided, under, over), 180e-6, holds, 25e-6)
+    radii = partial(sided_radii, under=under, over=over)
+    return ExactLoss(name, partial(sided, under, over), 180e-6, holds, 25e-6, radii)
 
 
 def _huber(name: str, delta: Fraction) -> ExactLoss:

@@ -20,9 +20,9 @@ from labeldp_verify.analysis.grid_labels import Strays, stray_columns
 from labeldp_verify.analysis.loss_families import FAMILIES
 from labeldp_verify.analysis.lower_bound import (
     Duals,
-    absolute_radii,
     require_weights,
     sided_holds,
+    sided_radii,
     squared_holds,
     squared_radii,
     zero_one_holds,
@@ -77,7 +77,7 @@ def _sum(analysis: Analysis[Any], rows: Rows, labels: ExactNumbers) -> Losses:
 
 _RECORDS = (
     ExactLoss("squared", _squared, 120e-6, squared_holds, 60e-6, squared_radii, has_slopes=True),
-    ExactLoss("absolute", _absolute, 140e-6, sided_holds, 20e-6, absolute_radii),
+    ExactLoss("absolute", _absolute, 140e-6, sided_holds, 20e-6, sided_radii),
     ExactLoss(
         "poisson",
         _poisson,

@@ -323,12 +323,14 @@ def short(numbers: Whole) -> NDArray[Any]:
     return numbers.astype(np.int64) if fits else numbers
 
 
-# ---- A rigorous lower bound on the squared or absolute loss of very many labels, from few numbers.
+# ---- A rigorous lower bound on the loss of very many labels, from few numbers.
 #
 # One dual value per label would take more space than the tables of a file. Instead, a label has a
-# radius r_y ≥ 0, with g(r) = ½r² or r, and α_y = p_y·g(r_y), so that
+# radius r_y ≥ 0, and α_y = p_y·g(r_y) with the loss g(r) of an output that is r below its label:
+# ½r², or u·r with two slopes. So
 #
-#     h_y(v) = p_y·(g(|v − y|) − g(r_y)) < 0 exactly where |v − y| < r_y,
+#     h_y(v) = p_y·(ℓ(v, y) − g(r_y)) < 0 exactly where v is less than r_y below the label, or less
+#     than r_y (squared) or r_y·u/o (two slopes) above it,
 #     F(v) = Σ_y h_y(v) + (e^ε − 1)·Σ_y min(h_y(v), 0).
 #
 # If F ≥ 0 on the whole real line, every ε-DP randomizer loses at least Σα: that holds for any α
@@ -336,8 +338,8 @@ def short(numbers: Whole) -> NDArray[Any]:
 # as integer multiples of a unit. Between two of these labels they follow a line, rounded down to
 # the unit.
 #
-# F grows without limit on both sides, and bends downwards where a sign changes, at the y ± r_y. So
-# its least value is where its slope passes zero inside a piece (squared), or at a label (absolute).
+# F grows without limit on both sides, and bends downwards where a sign changes. So its least value
+# is where its slope passes zero inside a piece (squared), or at a label (two slopes).
 # e^ε is replaced by a rational above it, which only makes F smaller. All arithmetic is in integers.
 
 
@@ -380,9 +382,21 @@ def squared_radii(y: Whole, w: Whole, r: Whole, unit: int, growth: Fraction) -> 
     return Fraction(int((w * r * r).sum()), 2 * unit**2) if _radii_hold(y, w, r, growth) else None
 
 
-def absolute_radii(y: Whole, w: Whole, r: Whole, unit: int, growth: Fraction) -> Fraction | None:
-    """Σ w·r in the labels' own units if F ≥ 0 everywhere, decided exactly; else None."""
-    return Fraction(int((w * r).sum()), unit) if _lines_hold(y, w, w * r, growth) else None
+def sided_radii(
+    y: Whole,
+    w: Whole,
+    r: Whole,
+    unit: int,
+    growth: Fraction,
+    under: Fraction = _UNIT,
+    over: Fraction = _UNIT,
+) -> Fraction | None:
+    """Σ w·under·r in the labels' own units if F ≥ 0 everywhere, decided exactly; else None."""
+    scale = lcm(under.denominator, over.denominator)
+    sides = int(under * scale), int(over * scale)
+    heights = w * r * sides[0]
+    holds = _lines_hold(y, w, heights, growth, sides)
+    return Fraction(int(heights.sum()), unit * scale) if holds else None
 
 
 def _radii_hold(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:

@@ -45,6 +45,7 @@ _HEADINGS = {
 }
 """The commands under the headings of ``labeldp --help``."""
 
+
 def __getattr__(name: str) -> object:
     """The command itself, loaded on use: until then, ^C has nothing to interrupt."""
     if name != "main":

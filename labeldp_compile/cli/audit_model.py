@@ -17,8 +17,8 @@ from labeldp_compile.tabular.formats import TextForm
 from labeldp_compile.whole_file import write_text
 
 if TYPE_CHECKING:
+    from labeldp_learn.epsilon_bound import Guesses
     from labeldp_learn.model_audit import ModelAudit
-    from labeldp_learn.model_audit.bound import Guesses
 
 FORMAT_VERSION = "1.0"
 

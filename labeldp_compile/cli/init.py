@@ -528,7 +528,7 @@ def _listed(text: str, option: str = "--values") -> list[str]:
 
 def _loss(text: str, folder: Path) -> str:
     """The loss in YAML: a name, or a mapping of KEY=VALUE,…; files are relative to the folder."""
-    from labeldp_compile.spec.costs import READERS  # noqa: PLC0415  # numpy
+    from labeldp_compile.spec.loss import READERS  # noqa: PLC0415  # numpy
 
     if "=" not in text:
         return scalar(text)

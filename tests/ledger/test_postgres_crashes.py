@@ -9,8 +9,8 @@ import pytest
 
 from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import postgres as postgres_store
 from labeldp_compile.ledger.book import data_sets
-from labeldp_compile.ledger.postgres import store as postgres_store
 from labeldp_compile.prior import obtain
 from tests.ledger.proxy import Proxy
 
@@ -104,7 +104,7 @@ import os, signal, sys
 from pathlib import Path
 from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.postgres import store as postgres_store
+from labeldp_compile.ledger import postgres as postgres_store
 from labeldp_compile.prior import obtain
 
 def dies(*arguments, **options):

@@ -359,8 +359,8 @@ def randomize_command(**options: Any) -> None:
                 tell(*(() if request.quiet else stays))
                 return
         elif drawing is not None:
-            # Under one key, a row is drawn once, under any name of its output. But a person may have
-            # as many rows again in an output with other ids: a secret names these.
+            # Under one key, a row is drawn once, under any name of its output. But a person may
+            # have as many rows again in an output with other ids: a secret names these.
             if loaded.certificate.person is not None and loaded.key is not None:
                 rewriting.naming = loaded.key.secret
             book = drawing.book

@@ -242,9 +242,13 @@ class Drawing:
         def append(ledger: Ledger) -> Entry | None:
             of_output = {key: facts[key] for key in OUTPUT}
             for entry in ledger.entries if draw.key else ():
-                if entry.kind == "draw" and of_output.items() <= entry.facts.items():
-                    if entry.facts["rows"] >= rows and entry.facts["persons"] >= persons:
-                        return None
+                booked = entry.facts
+                if (
+                    entry.kind == "draw"
+                    and of_output.items() <= booked.items()
+                    and (booked["rows"] >= rows and booked["persons"] >= persons)
+                ):
+                    return None
             if listed is not None:
                 History(name, draw, ledger.entries).require_before(listed)
             return ledger.append("draw", facts)

@@ -140,27 +140,6 @@ def _last_integers(domain: P, most: int) -> P | IntegerDomain:
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
 
 
-def compile_spec(
-    path: Path,
-    *,
-    directory: Path | None = None,
-    overwrite: bool = False,
-    test_seed: int | None = None,
-    observer: Observer = QUIET,
-) -> Compiled:
-    """Compile a spec file in memory. A private prior spends ε₁ each time, unless a ledger has it.
-
-    Pass the ``directory`` that the artifact will be written to: it is checked before ε is spent.
-    Without a ledger, the noisy prior is kept there until ``Compiled.write`` is done. If something
-    fails in between, the next compile finds it and spends nothing. While one compile works there,
-    another one with the same name is refused before it spends anything.
-
-    Raises InputError (SpecError, DataError, BudgetError) for every error that the user can fix.
-    """
-    with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
-        return artifact
-
-
 def compile_to(
     path: Path,
     directory: Path,
@@ -171,16 +150,16 @@ def compile_to(
     observer: Observer = QUIET,
     approved: SavedPlan | None = None,
 ) -> tuple[Compiled, Path]:
-    """``compile_spec`` and ``Compiled.write``, without another compile of that name in between.
+    """Compile a spec and write the artifact, without another compile of that name in between.
 
     With ``approved``, what is spent must be what that plan says: else InputError is raised before.
     """
-    with _compiled(path, directory, overwrite, test_seed, observer, approved) as artifact:
+    with compiling(path, directory, overwrite, test_seed, observer, approved) as artifact:
         return artifact, artifact.write(directory, overwrite=overwrite, key=key, is_held=True)
 
 
 @contextmanager
-def _compiled(
+def compiling(
     path: Path,
     directory: Path | None,
     overwrite: bool,
@@ -188,7 +167,13 @@ def _compiled(
     observer: Observer,
     approved: SavedPlan | None = None,
 ) -> Iterator[Compiled]:
-    """The artifact. If a file keeps its prior, this compile holds that file for the whole block."""
+    """The artifact of a spec, in memory. A private prior spends ε₁, unless a ledger recalls it.
+
+    If a file in ``directory``, where the artifact will be, keeps the prior, this compile holds that
+    file for the whole block. Without a ledger, the noisy prior is kept there until
+    ``Compiled.write`` is done. If something fails in between, the next compile finds it and spends
+    nothing. Raises InputError for every error that the user can fix.
+    """
     spec, source = load_spec(path)
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)

@@ -19,7 +19,7 @@ from labeldp_compile.audits.audit import (
     AuditClaim,
     AuditReport,
     audit,
-    audit_artifact,
+    audit_target,
     choose_labels,
 )
 from labeldp_compile.audits.randomizer import AuditTarget, FunctionTarget, parse_labels
@@ -182,10 +182,10 @@ def audit_command(
     with observing("sampling", samples, quiet=quiet) as observer:
         if file is None:
             target, tried, claim = _claimed(function, labels, epsilon)
-            report = audit(target, tried, claim, samples, observer, processes=processes)
+            report = audit_target(target, tried, claim, samples, observer, processes=processes)
         else:
             with verified(file, ", and is not run"):
-                report = audit_artifact(
+                report = audit(
                     file,
                     function,
                     samples=samples,

@@ -8,9 +8,9 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.graph import write_model
 
+from labeldp_compile import compile_spec
 from labeldp_compile import composition as accounting
 from labeldp_compile.build.assembly import assemble
-from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.composition import compose
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.obtain import estimate_prior

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, cast
 
 from labeldp_verify.claims import nulls_in_words
-from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
+from labeldp_verify.forms import Domain, IntegerDomain, JointDomain, Part
 from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT, Shortcoming
 
 from labeldp_compile.build.assembly import Compiled, assemble, certify, paid_for, require_writable
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 MAX_REHEARSED_LABELS = 1024  # integers; more of them are computed in the same way
 MAX_REHEARSED_PLACES = 8  # of the integers in one column of many combinations
-P = TypeVar("P", bound=Domain)
 
 
 def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
@@ -119,18 +118,14 @@ def _few(domain: Domain) -> list[int]:
     return [int(y in (0, k // 2, k - 1)) for y in range(k)]
 
 
-def _last_labels(domain: Domain) -> Domain:
+def _last_labels(domain: Domain, most: int = MAX_REHEARSED_LABELS) -> Domain:
     """The largest of very many integers: they are nearest to the limits of float64."""
-    if isinstance(domain, JointDomain) and domain.size > MAX_REHEARSED_LABELS:
-        return JointDomain.of([_last_integers(part, MAX_REHEARSED_PLACES) for part in domain.parts])
-    return _last_integers(domain, MAX_REHEARSED_LABELS)
-
-
-def _last_integers(domain: P, most: int) -> P | IntegerDomain:
+    if isinstance(domain, JointDomain) and domain.size > most:
+        parts = (_last_labels(part, MAX_REHEARSED_PLACES) for part in domain.parts)
+        return JointDomain.of(cast(list[Part], list(parts)))
     if not isinstance(domain, IntegerDomain) or domain.size <= most:
         return domain
-    positive = domain.max >= -domain.min
-    low = domain.max - most + 1 if positive else domain.min
+    low = domain.max - most + 1 if domain.max >= -domain.min else domain.min
     high = low + most - 1
     own = (domain.default, domain.null)
     default, null = (None if one is None else min(max(one, low), high) for one in own)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 # ^C last, so that its handler is replaced last; see
 # ``labeldp_verify.console.interrupts``.
-_ENDING = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
+_ENDING: tuple[int, ...] = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager

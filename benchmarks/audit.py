@@ -27,7 +27,7 @@ from labeldp_compile.audits.audit import (
     CHI_SQUARE_ERROR,
     MAX_LABELS,
     AuditClaim,
-    audit,
+    audit_target,
     choose_labels,
 )
 from labeldp_compile.audits.randomizer import (
@@ -50,7 +50,7 @@ def planted_audit(name, samples):
     claim = AuditClaim(planted.EPSILON, "claimed", planted.K)
     labels = parse_labels(planted.LABELS)
     processes = planted.VIOLATIONS.get(name) == "processes"
-    return audit(target, labels, claim, samples, processes=processes)
+    return audit_target(target, labels, claim, samples, processes=processes)
 
 
 def violations(audits):
@@ -84,7 +84,7 @@ def specs(count):
             bound = decoded.certificate.privacy.epsilon_label_bound
             claim = AuditClaim(bound, "certified", len(labels), reference)
             target = ArtifactTarget(path)
-            report = audit(target, reference.inputs(), claim, SPEC_SAMPLES, processes=False)
+            report = audit_target(target, reference.inputs(), claim, SPEC_SAMPLES, processes=False)
             above += report.epsilon_lower_bound > bound
             accused += not report.ok
             shares.append(report.epsilon_lower_bound / bound if bound else 1.0)

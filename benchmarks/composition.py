@@ -44,7 +44,7 @@ def main():
         for epsilon in ("0.5", "2"):
             table = randomizer(mechanism, loss, epsilon)
             for labels in (10, 100, 1000):
-                composition = compose([[table]], labels)
+                composition = compose([[table]], [labels])
                 started = time.perf_counter()
                 exact = composition.exact
                 seconds = time.perf_counter() - started

@@ -42,7 +42,7 @@ from training_studies.hardware import hardware
 from training_studies.run_or_show import run_or_show
 from training_studies.sets import KINDS, RESPONSE, SETS, SPEC
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 RESULTS = Path(__file__).parent / "results" / "images_geometry.jsonl"
 DELTA = "1e-5"

@@ -34,7 +34,7 @@ from labeldp_trainer.methods import privatized, stepped
 from labeldp_trainer.methods.published import label_noise, pate
 from labeldp_trainer.methods.published.label_noise import LpMstBuilder
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 CONFIG = """
 version: 1

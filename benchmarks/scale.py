@@ -29,7 +29,7 @@ from labeldp_learn.estimation import Estimation, GroupCounts
 from labeldp_learn.estimators import OutputCounts
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 GROUPS, DAYS, K, RELEASES = 10, 30, 53, 20
 CASES = [  # mechanism, ε

@@ -5,7 +5,6 @@ from labeldp_verify import Report as Report
 from labeldp_verify import TooLargeError as TooLargeError
 from labeldp_verify import VerificationError as VerificationError
 
-from labeldp_compile.api import audit as audit
 from labeldp_compile.api import choose as choose
 from labeldp_compile.api import compile_spec as compile_spec
 from labeldp_compile.api import estimate as estimate
@@ -14,6 +13,7 @@ from labeldp_compile.api import plan as plan
 from labeldp_compile.api import sweep as sweep
 from labeldp_compile.api import verify as verify
 from labeldp_compile.audits.audit import AuditReport as AuditReport
+from labeldp_compile.audits.audit import audit as audit
 from labeldp_compile.build.assembly import Compiled as Compiled
 from labeldp_compile.build.plan import Plan as Plan
 from labeldp_compile.errors import BudgetError as BudgetError

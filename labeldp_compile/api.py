@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from labeldp_learn.toolkit import Target
     from labeldp_verify import Budget, Report
 
-    from labeldp_compile.audits.audit import AuditReport
     from labeldp_compile.build.assembly import Compiled
     from labeldp_compile.build.plan import Plan
     from labeldp_compile.estimates.aggregates import Aggregates
@@ -107,15 +106,13 @@ def compile_spec(
     >>> artifact.write(Path("build"))
     PosixPath('build/health-rating.onnx')
     """
-    from labeldp_compile.build import pipeline
+    from labeldp_compile.build.pipeline import compiling
     from labeldp_compile.observer import Observer
 
-    return pipeline.compile_spec(
-        Path(path),
-        directory=None if directory is None else Path(directory),
-        overwrite=overwrite,
-        observer=Observer(step=progress, say=progress),
-    )
+    place = None if directory is None else Path(directory)
+    observer = Observer(step=progress, say=progress)
+    with compiling(Path(path), place, overwrite, None, observer) as artifact:
+        return artifact
 
 
 def verify(
@@ -338,57 +335,4 @@ def estimate(
         group_columns=group_columns,
         target=target,
         simultaneous=simultaneous,
-    )
-
-
-def audit(
-    artifact: FilePath,
-    function: str | None = None,
-    *,
-    samples: int = 10_000_000,
-    processes: bool = True,
-    group: str | None = None,
-    budget: Budget | None = None,
-) -> AuditReport:
-    """Randomize made-up labels, and test the outputs against what an artifact certifies.
-
-    This is a statistical test of the running code, in addition to the proof of the file by
-    ``verify``. A correct randomizer fails one audit in a million; docs/audit.md has the error of
-    each test.
-
-    Args:
-        artifact: the file; it is verified first.
-        function: ``"module:function"``, from an array of labels [n] to n outputs, audited instead
-            of labeldp-runtime.
-        samples: labels to randomize, at least 100,000.
-        processes: whether to start other processes, to check that they do not share random bits.
-        group: if the artifact has a table for each group: the group to test, as ``labeldp report
-            --group`` names it; by default the one with most rows.
-        budget: of the verification; by default 20 s and 2 GB.
-
-    Returns:
-        The findings, and a lower bound on the ε of a label.
-
-    Raises:
-        VerificationError: the artifact does not verify; it is not run.
-        InputError: a file or the function cannot be loaded, or fails.
-
-    >>> from pathlib import Path
-    >>> from labeldp_compile import audit, compile_spec
-    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
-    >>> report = audit(path, samples=100_000, processes=False)
-    >>> report.labels, report.findings[0].name
-    ((4, 4), 'privacy')
-    """
-    from labeldp_verify import DEFAULT_BUDGET
-
-    from labeldp_compile.audits.audit import audit_artifact
-
-    return audit_artifact(
-        Path(artifact),
-        function,
-        samples=samples,
-        processes=processes,
-        group=group,
-        budget=budget or DEFAULT_BUDGET,
     )

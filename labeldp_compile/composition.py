@@ -21,16 +21,12 @@ from labeldp_verify.analysis import (
 from labeldp_verify.claims import DELTAS, CompositionClaims, EpsilonAtDelta
 from labeldp_verify.forms import Randomizer
 
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import require_installed
 
 MARGIN = 1e-6
 """δ is requested smaller by this share. For tiny δ, convolutions in float64 can be off by more: a
 result counts only if the integers prove it (``Composition.epsilon``)."""
 _UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
-_NO_PACKAGE = (
-    "ε at a given δ needs the package dp-accounting, which is not installed: pip install "
-    "dp-accounting"
-)
 
 
 def has_accounting() -> bool:
@@ -40,8 +36,7 @@ def has_accounting() -> bool:
 
 def require_accounting() -> None:
     """Raise InputError if dp-accounting is not installed. Call it before anything is spent."""
-    if not has_accounting():
-        raise InputError(_NO_PACKAGE)
+    require_installed("ε at a given δ", "dp_accounting", install="pip install dp-accounting")
 
 
 def _loss_distribution(parts: Sequence[Part]) -> Any:
@@ -120,19 +115,12 @@ class Composition:
         return compose_parts(self.parts)
 
 
-def compose(
-    files: Sequence[Sequence[Randomizer]], labels_per_user: int | Sequence[int]
-) -> Composition:
+def compose(files: Sequence[Sequence[Randomizer]], counts: Sequence[int]) -> Composition:
     """The composition of one user's labels through each of the files, which are lists of tables.
 
-    A single number of labels is used for every file. Raises ValueError for a number of labels
-    that is not 1 … 10,000, or if there is not one per randomizer.
+    ``counts`` are the labels in each file. Raises ValueError for a number of labels that is not
+    1 … 10,000, or if there is not one per randomizer.
     """
-    counts = (
-        [labels_per_user] * len(files)
-        if isinstance(labels_per_user, int)
-        else list(labels_per_user)
-    )
     if not files or len(counts) != len(files):
         raise ValueError("expected at least one randomizer, and one number of labels for each")
     if not all(1 <= count <= MAX_LABELS_PER_USER for count in counts):
@@ -155,7 +143,7 @@ def composition_statement(
     epsilon_prior: Fraction,
 ) -> CompositionClaims:
     """L·ε₂, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
-    composition = compose([tables], labels_per_user)
+    composition = compose([tables], [labels_per_user])
     pure = labels_per_user * epsilon_label
     at = []
     for delta in DELTAS:

@@ -9,9 +9,7 @@ from types import ModuleType
 
 # ^C last, so that its handler is replaced last; see
 # ``labeldp_verify.console.interrupts``.
-_ENDING = [
-    getattr(signal, name) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
-]
+_ENDING: tuple[int, ...] = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
@@ -37,9 +35,6 @@ def uninterrupted() -> Iterator[None]:
     calls the handler in the main one. Signals are handled at the end, so nothing here may wait:
     give a child only as much at its start as a pipe holds, and send it the rest later.
     """
-    if sys.platform == "win32":
-        yield
-        return
     from multiprocessing import resource_tracker  # noqa: PLC0415  # only if a child is started
 
     resource_tracker.ensure_running()  # it would let ^C through again

@@ -32,7 +32,7 @@ from training_studies.listed import listed
 from training_studies.published import ACCOUNTING, PUBLISHED, SOURCE
 from training_studies.tables import TASKS, prepare
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 TITLES = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST"}
 IMAGES = tuple(TITLES)

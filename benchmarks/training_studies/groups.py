@@ -35,7 +35,7 @@ from labeldp_trainer.methods.published.clusters import k_means
 from training_studies.listed import listed
 from training_studies.tables import TASKS, prepare
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.errors import InputError
 
 RESULTS = Path(__file__).parent.parent / "results" / "training_groups.jsonl"

@@ -36,7 +36,7 @@ from training_studies.add_remove import add_remove_noise_for_comparison_only
 from training_studies.hardware import hardware
 from training_studies.listed import listed
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 DELTA = 1e-5
 ROWS, HELD = 60_000, 6_000

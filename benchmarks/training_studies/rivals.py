@@ -35,7 +35,7 @@ from training_studies.six_models import METHODS as OF_TABLES
 from training_studies.six_models import Runner, area
 from training_studies.six_tables import NUMBERS, SETS, SPEC
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 RESULTS = Path(__file__).parents[1] / "results" / "training_rivals.jsonl"
 TRAIN, HELD, WIDTH = 20_000, 2_000, 100

@@ -34,7 +34,7 @@ from labeldp_trainer import parse_config, train
 from shared.tables import CENSUS
 from training_studies.features import PART
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 RESULTS = Path(__file__).parents[1] / "results" / "training_sets.jsonl"
 NONE, SETS, RESPONSE = "no privacy", "sets", "randomized response"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS, RealTable
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 
 ROWS = 50_000  # at most, to train on
 NUMBERS, CLASSES, SETS = "optimal_unbiased", "randomized_response", "auto"

@@ -33,7 +33,7 @@ from labeldp_trainer import TrainerError, parse_config, train
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS
 from training_studies.listed import listed
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.errors import InputError
 
 MECHANISMS = {

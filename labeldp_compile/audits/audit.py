@@ -12,6 +12,7 @@ that are tested, so few tests are enough:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -182,7 +183,7 @@ class AuditClaim:
     reference: Reference | None = None
 
 
-def audit(
+def audit_target(
     target: AuditTarget,
     labels: NDArray[Any],
     claim: AuditClaim,
@@ -345,40 +346,66 @@ def _outputs(known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
     )
 
 
-def audit_artifact(
-    path: Path,
+def audit(
+    artifact: str | os.PathLike[str],
     function: str | None = None,
     *,
-    samples: int,
-    observer: Observer = QUIET,
+    samples: int = 10_000_000,
     processes: bool = True,
-    budget: Budget = DEFAULT_BUDGET,
     group: str | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+    observer: Observer = QUIET,
 ) -> AuditReport:
-    """Audit an artifact as labeldp-runtime runs it, or a function ``module:name`` against it.
+    """Randomize made-up labels, and test the outputs against what an artifact certifies.
 
-    If the artifact has a table for each group, this audits that of ``group``, by default the one
-    with most rows. Raises VerificationError if the artifact does not verify, and InputError if it
-    cannot be read, or if it or the function cannot be loaded or fails.
+    This is a statistical test of the running code, in addition to the proof of the file by
+    ``verify``. A correct randomizer fails one audit in a million; docs/audit.md has the error of
+    each test.
+
+    Args:
+        artifact: the file; it is verified first.
+        function: ``"module:function"``, from an array of labels [n] to n outputs, audited instead
+            of labeldp-runtime.
+        samples: labels to randomize, at least 100,000.
+        processes: whether to start other processes, to check that they do not share random bits.
+        group: if the artifact has a table for each group: the group to test, as ``labeldp report
+            --group`` names it; by default the one with most rows.
+        budget: of the verification; by default 20 s and 2 GB.
+        observer: gets the number of randomized labels.
+
+    Returns:
+        The findings, and a lower bound on the ε of a label.
+
+    Raises:
+        VerificationError: the artifact does not verify; it is not run.
+        InputError: a file or the function cannot be loaded, or fails.
+
+    >>> from pathlib import Path
+    >>> from labeldp_compile import audit, compile_spec
+    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
+    >>> report = audit(path, samples=100_000, processes=False)
+    >>> report.labels, report.findings[0].name
+    ((4, 4), 'privacy')
     """
     if samples < MIN_SAMPLES:
         raise InputError(f"an audit needs at least {MIN_SAMPLES:,} samples, got {samples:,}")
-    artifact = open_artifact(path, budget)
-    number = shown_table(artifact, path, group)
-    if isinstance(artifact.label, JointDomain):
+    path = Path(artifact)
+    opened = open_artifact(path, budget)
+    number = shown_table(opened, path, group)
+    if isinstance(opened.label, JointDomain):
         raise InputError(
             f"{path}: has labels of several columns, and an audit tries labels of one: labeldp "
             "verify proves what the file does"
         )
-    table, columns = artifact.table(number), artifact.groups.columns
-    row = next(artifact.groups.rows(number)) if columns else ()
+    table, columns = opened.table(number), opened.groups.columns
+    row = next(opened.groups.rows(number)) if columns else ()
     target = ArtifactTarget(
         path,
-        artifact.groups.name(number) if columns else None,
+        opened.groups.name(number) if columns else None,
         tuple((column.name, value) for column, value in zip(columns, row, strict=True)),
     )
     reference = Reference(table, choose_labels(table.domain.size))
     bound = table.certificate.privacy.epsilon_label_bound
     claim = AuditClaim(bound, "certified at most", table.domain.size, reference)
     audited: AuditTarget = target if function is None else FunctionTarget(function)
-    return audit(audited, reference.inputs(), claim, samples, observer, processes=processes)
+    return audit_target(audited, reference.inputs(), claim, samples, observer, processes=processes)

@@ -193,7 +193,10 @@ def prove_radii(
     found. So they are made smaller, first by 10^-12 of their size, and at most by 10^-6.
     """
     y = ExactNumbers.of(labels)
-    unit = Fraction(2) ** _power_above(y[-1] - y[0]) / _RADIUS_STEPS
+    span = y[-1] - y[0]
+    # The least whole e with 2^e ≥ the span, or one more.
+    power = span.numerator.bit_length() - span.denominator.bit_length() + 1
+    unit = Fraction(2) ** power / _RADIUS_STEPS
     upper = exp_upper(epsilon)
     for exponent in (None, *range(-12, -5)):
         scale = (1 if exponent is None else 1 - Fraction(10) ** exponent) / unit
@@ -205,11 +208,6 @@ def prove_radii(
             witness = RadiusOptimality("any", "0", str(unit), list(dual.knots), steps)
             return ProvedBound(witness, value) if value else None
     return None
-
-
-def _power_above(number: Fraction) -> int:
-    """The least whole e with 2^e ≥ number, or one more."""
-    return number.numerator.bit_length() - number.denominator.bit_length() + 1
 
 
 def _lowered(duals: ExactNumbers, shift: Fraction) -> list[float]:

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, cast
 
 from labeldp_verify.claims import nulls_in_words
-from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
+from labeldp_verify.forms import Domain, IntegerDomain, JointDomain, Part
 from labeldp_verify.usefulness.shortcomings import ONE_OUTPUT, Shortcoming
 
 from labeldp_compile.build.assembly import Compiled, assemble, certify, paid_for, require_writable
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 MAX_REHEARSED_LABELS = 1024  # integers; more of them are computed in the same way
 MAX_REHEARSED_PLACES = 8  # of the integers in one column of many combinations
-P = TypeVar("P", bound=Domain)
 
 
 def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
@@ -119,18 +118,14 @@ def _few(domain: Domain) -> list[int]:
     return [int(y in (0, k // 2, k - 1)) for y in range(k)]
 
 
-def _last_labels(domain: Domain) -> Domain:
+def _last_labels(domain: Domain, most: int = MAX_REHEARSED_LABELS) -> Domain:
     """The largest of very many integers: they are nearest to the limits of float64."""
-    if isinstance(domain, JointDomain) and domain.size > MAX_REHEARSED_LABELS:
-        return JointDomain.of([_last_integers(part, MAX_REHEARSED_PLACES) for part in domain.parts])
-    return _last_integers(domain, MAX_REHEARSED_LABELS)
-
-
-def _last_integers(domain: P, most: int) -> P | IntegerDomain:
+    if isinstance(domain, JointDomain) and domain.size > most:
+        parts = (_last_labels(part, MAX_REHEARSED_PLACES) for part in domain.parts)
+        return JointDomain.of(cast(list[Part], list(parts)))
     if not isinstance(domain, IntegerDomain) or domain.size <= most:
         return domain
-    positive = domain.max >= -domain.min
-    low = domain.max - most + 1 if positive else domain.min
+    low = domain.max - most + 1 if domain.max >= -domain.min else domain.min
     high = low + most - 1
     own = (domain.default, domain.null)
     default, null = (None if one is None else min(max(one, low), high) for one in own)
@@ -138,27 +133,6 @@ def _last_integers(domain: P, most: int) -> P | IntegerDomain:
 
 
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
-
-
-def compile_spec(
-    path: Path,
-    *,
-    directory: Path | None = None,
-    overwrite: bool = False,
-    test_seed: int | None = None,
-    observer: Observer = QUIET,
-) -> Compiled:
-    """Compile a spec file in memory. A private prior spends ε₁ each time, unless a ledger has it.
-
-    Pass the ``directory`` that the artifact will be written to: it is checked before ε is spent.
-    Without a ledger, the noisy prior is kept there until ``Compiled.write`` is done. If something
-    fails in between, the next compile finds it and spends nothing. While one compile works there,
-    another one with the same name is refused before it spends anything.
-
-    Raises InputError (SpecError, DataError, BudgetError) for every error that the user can fix.
-    """
-    with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
-        return artifact
 
 
 def compile_to(
@@ -171,16 +145,16 @@ def compile_to(
     observer: Observer = QUIET,
     approved: SavedPlan | None = None,
 ) -> tuple[Compiled, Path]:
-    """``compile_spec`` and ``Compiled.write``, without another compile of that name in between.
+    """Compile a spec and write the artifact, without another compile of that name in between.
 
     With ``approved``, what is spent must be what that plan says: else InputError is raised before.
     """
-    with _compiled(path, directory, overwrite, test_seed, observer, approved) as artifact:
+    with compiling(path, directory, overwrite, test_seed, observer, approved) as artifact:
         return artifact, artifact.write(directory, overwrite=overwrite, key=key, is_held=True)
 
 
 @contextmanager
-def _compiled(
+def compiling(
     path: Path,
     directory: Path | None,
     overwrite: bool,
@@ -188,7 +162,13 @@ def _compiled(
     observer: Observer,
     approved: SavedPlan | None = None,
 ) -> Iterator[Compiled]:
-    """The artifact. If a file keeps its prior, this compile holds that file for the whole block."""
+    """The artifact of a spec, in memory. A private prior spends ε₁, unless a ledger recalls it.
+
+    If a file in ``directory``, where the artifact will be, keeps the prior, this compile holds that
+    file for the whole block. Without a ledger, the noisy prior is kept there until
+    ``Compiled.write`` is done. If something fails in between, the next compile finds it and spends
+    nothing. Raises InputError for every error that the user can fix.
+    """
     spec, source = load_spec(path)
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)

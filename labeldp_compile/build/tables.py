@@ -83,16 +83,6 @@ def _besides_tables(spec: Spec, rows: int | None) -> int:
     )
 
 
-def claims_bytes(spec: Spec, rows: int, *, proved: bool) -> int:
-    """The most bytes in a certificate about one table, except for unusually long fractions.
-
-    ``proved`` says whether it lists dual values.
-    """
-    domain, mechanism = spec.domain, spec.named_mechanism
-    lists = len(mechanism.proof(spec.loss, domain.size)) if proved else 0
-    return _CLAIMS + _weights(spec, rows) + domain.size * _FLOAT * lists
-
-
 def _names(domain: Domain, form: str) -> int:
     """The categories: in the graph's encoder and as outputs, in certificate and test vectors."""
     if isinstance(domain, JointDomain):
@@ -264,7 +254,9 @@ def _bytes(spec: Spec, tables: int, rows: int | None, entries: int) -> int:
     # A segment takes a bucket, or several; and there are moves of each label along two lines.
     each = _ENTRY_BYTES * (2 * k + 2 + 2 * entries)
     many = 2**53 if rows is None else rows
-    claims = claims_bytes(spec, many // tables + 1, proved=is_proved(spec, tables))
+    lists = len(spec.named_mechanism.proof(spec.loss, k)) if is_proved(spec, tables) else 0
+    # Without fractions that are unusually long.
+    claims = _CLAIMS + _weights(spec, many // tables + 1) + k * _FLOAT * lists
     return _GRAPH_BYTES + tables * (each + claims)
 
 

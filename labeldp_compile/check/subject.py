@@ -202,7 +202,7 @@ def _composed(labels: int, budget: EpsilonBudget, most: Fraction) -> list[Spendi
     if delta is None:
         return []
     worst = randomized_response((0, 1), range(2), budget.label)
-    epsilon = compose([[worst]], labels).epsilon(Decimal(delta.numerator) / delta.denominator)
+    epsilon = compose([[worst]], [labels]).epsilon(Decimal(delta.numerator) / delta.denominator)
     return [] if epsilon is None else [(delta, Fraction(epsilon) + labels * budget.prior)]
 
 

@@ -300,11 +300,6 @@ class CheckResult:
         return f"NOT MET: {short} fall short of the policy {one_line(str(self.policy.path))}"
 
 
-def lines_of(result: CheckResult, name: str) -> list[str]:
-    """The lines of a format."""
-    return FORMATS[name](result)
-
-
 def _table(result: CheckResult) -> list[str]:
     lines = []
     for one in result.judged:
@@ -312,12 +307,13 @@ def _table(result: CheckResult) -> list[str]:
         head = f"{one.kind} {_shown(one.path)}: {count - len(one.failed)} of {count} rules met"
         lines.append(Marked(f"ok      {head}", "ok") if one.ok else f"failed  {head}")
         for finding in one.findings if result.verbose else one.failed:
-            line = f"  {'ok    ' if finding.ok else 'FAILED'}  {finding.rule:<21} {finding.text}"
+            mark = "ok    " if finding.ok else "FAILED"
+            line = f"  {mark}  {finding.rule:<21} {_safe(finding.text)}"
             lines.append(line if finding.ok else Marked(line, "failed"))
     lines += [f"not applied: {key} (no such file was checked)" for key in result.not_applied]
     if result.others:
         lines.append(f"not checked: {result.others:,} other files")
-    lines.append(Marked(result.verdict(), "ok" if result.ok else "failed"))
+    lines.append(Marked(_safe(result.verdict()), "ok" if result.ok else "failed"))
     return lines
 
 
@@ -412,12 +408,8 @@ def _json_lines(document: Any) -> list[str]:
 
 
 FORMATS: dict[str, Callable[[CheckResult], list[str]]] = {
-    "table": lambda result: [_marked(line, _safe(line)) for line in _table(result)],
+    "table": _table,
     "json": _document,
     "sarif": _sarif,
     "github": _github,
 }
-
-
-def _marked(line: str, text: str) -> str:
-    return Marked(text, line.status) if isinstance(line, Marked) else text

@@ -45,18 +45,6 @@ _HEADINGS = {
 }
 """The commands under the headings of ``labeldp --help``."""
 
-_GONE = {
-    "approve": "use labeldp report FILE --approve key.pem",
-    "choose": "use labeldp sweep SPEC --target NAME=VALUE",
-    "compose": "use labeldp ledger total FILE[:L]…",
-    "port": "use labeldp export --to portable FILE",
-    "prove": "use labeldp export --to coq FILE",
-    "mlflow": "use labeldp export --to mlflow FILE",
-    "sql": "use labeldp export --to sql FILE",
-    "inspect": "use labeldp report FILE",
-}
-"""The replacements of commands of before the first release."""
-
 
 def __getattr__(name: str) -> object:
     """The command itself, loaded on use: until then, ^C has nothing to interrupt."""

@@ -1,12 +1,17 @@
 """``labeldp audit``: a statistical test of a running randomizer, or of a trained model."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from labeldp_verify import Budget
-from labeldp_verify.printable import Marked
+from labeldp_verify.printable import Marked, at_most, down_to
 
 from labeldp_compile.audits.audit import (
     ERROR,
@@ -14,11 +19,11 @@ from labeldp_compile.audits.audit import (
     AuditClaim,
     AuditReport,
     audit,
-    audit_artifact,
+    audit_target,
     choose_labels,
 )
 from labeldp_compile.audits.randomizer import AuditTarget, FunctionTarget, parse_labels
-from labeldp_compile.cli.command import command, observing, show, verified
+from labeldp_compile.cli.command import command, observing, show, text_table, verified
 from labeldp_compile.cli.options import (
     PATH,
     TEXT_FORM,
@@ -34,8 +39,15 @@ from labeldp_compile.cli.options import (
 )
 from labeldp_compile.errors import InputError, require_pages
 from labeldp_compile.tabular.formats import TextForm
-from labeldp_compile.whole_file import require_output
+from labeldp_compile.whole_file import require_output, write_text
 
+if TYPE_CHECKING:
+    from labeldp_learn.epsilon_bound import Guesses
+    from labeldp_learn.model_audit import ModelAudit
+
+    from labeldp_compile.audits.model import Claim
+
+FORMAT_VERSION = "1.0"  # of the audit of a model
 DEFAULT_SAMPLES = 10_000_000
 _MAX_SAMPLES = 10**10  # more do not fit the memory of most machines
 _MAX_EPSILON = 1000.0
@@ -148,22 +160,32 @@ def audit_command(
         sure, less = float(decimal_of("--confidence", confidence)), decimal_of("--delta", delta)
         if not 0 < sure < 1 or not 0 <= less < 1:
             raise InputError("--confidence and --delta are shares: below 1, and not negative")
-        from labeldp_compile.audits.model import Claim  # noqa: PLC0415
-        from labeldp_compile.cli.audit_model import audit_model  # noqa: PLC0415
+        from labeldp_compile.audits.model import (  # noqa: PLC0415  # pyarrow
+            Claim,
+            audit_predictions,
+            audit_run,
+        )
 
         require_output(output, file, trained, untrained, endings=(".html",), overwrite=overwrite)
         if output is not None:
             require_pages()
-        stated = None if form_of_audit == _RUN else Claim(claimed, float(less))
-        audit_model(file, trained, untrained, label, stated, sure, form, output, as_json=as_json)
+        stated = Claim(claimed, float(less))
+        if form_of_audit == _RUN:
+            found, stated = audit_run(file, trained, untrained, label, sure)
+        elif untrained is None or label is None:
+            raise InputError("a TABLE needs --label, the column of true labels")
+        else:
+            found = audit_predictions(file, untrained, label, stated, sure, form=form)
+        _say_of_model(file, found, stated, output, as_json=as_json)
+        sys.exit(1 if found.refuted else 0)
     processes = not no_processes
     with observing("sampling", samples, quiet=quiet) as observer:
         if file is None:
             target, tried, claim = _claimed(function, labels, epsilon)
-            report = audit(target, tried, claim, samples, observer, processes=processes)
+            report = audit_target(target, tried, claim, samples, observer, processes=processes)
         else:
             with verified(file, ", and is not run"):
-                report = audit_artifact(
+                report = audit(
                     file,
                     function,
                     samples=samples,
@@ -207,3 +229,75 @@ def _in_words(report: AuditReport) -> list[str]:
     if not report.ok:
         return [*lines, Marked("VIOLATION. Do not use this randomizer.", "failed")]
     return [*lines, "no test failed, but only labeldp verify proves the guarantee"]
+
+
+def _say_of_model(
+    file: Path, found: ModelAudit, claim: Claim, output: Path | None, *, as_json: bool
+) -> None:
+    """Print the audit of a trained model, and write its page. InputError if it found nothing."""
+    if found.bound is None:
+        raise InputError(
+            f"{file}: the stand-in is too poor, so nothing can be said: {found.poor}. Give more "
+            "rows with --untrained, which are drawn like those of training, or more features"
+        )
+    stated = "none is stated" if claim.epsilon is None else f"stated is {at_most(claim.epsilon)}"
+    verdict = "no more than stated was found, which proves nothing: see docs/audit-model.md"
+    if claim.epsilon is None:
+        verdict = "nothing is stated that this could be compared with: give --epsilon"
+    if found.refuted:
+        verdict = Marked("VIOLATION. This model spent more than is stated.", "failed")
+    steps = [
+        [str(number), _share(step.trained), _share(step.others)]
+        for number, step in enumerate(found.steps, 1)
+    ]
+    said: dict[str, Any] = {
+        "bound": f"ε ≥ {down_to(found.bound)} with a confidence of {found.confidence:.12g}; "
+        f"{stated}",
+        "guesses": f"guesses that were right: {_share(found.trained)} about labels of training, "
+        f"and {_share(found.others)} about labels that the model never saw",
+        "steps": text_table(["how sure", "right, of training", "right, of others"], steps),
+        "verdict": verdict,
+    }
+
+    def document() -> dict[str, Any]:
+        facts = asdict(found)
+        facts["steps"] = [{"trained": asdict(a), "others": asdict(b)} for a, b in found.steps]
+        facts["epsilon_lower_bound"] = facts.pop("bound")
+        del facts["poor"], facts["refuted"]
+        return {"format_version": FORMAT_VERSION, "ok": not found.refuted, **asdict(claim), **facts}
+
+    lines = [said["bound"], said["guesses"], "", *said["steps"], "", verdict]
+    show(as_json, document, lambda: lines)
+    if output is not None:
+        write_text(output, _page(file, found, said))
+
+
+def _page(file: Path, found: ModelAudit, said: Mapping[str, Any]) -> str:
+    """The guesses in a picture: wrong ones on the left, right ones on the right, the surest ones
+    outside, in steps with about equally many guesses of both kinds together."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # half a second
+
+    from labeldp_compile.page.document import LIGHT, page  # noqa: PLC0415
+    from labeldp_compile.page.pictures import INK, inline_svg, picture_settings, tidy  # noqa: PLC0415
+
+    most = len(found.steps)
+    with picture_settings():
+        axes: Any = Figure(figsize=(5.2, 3), layout="constrained").subplots()
+        for kind, name, colour in ((0, "of training", "accent"), (1, "of others", "mark")):
+            guesses = [step[kind] for step in found.steps]
+            right, wrong = [g.right for g in guesses], [g.made - g.right for g in guesses[::-1]]
+            shares = np.array(wrong + right) / max(sum(wrong + right), 1)
+            axes.stairs(shares, range(-most, most + 1), label=name, color=LIGHT[colour], lw=1.8)
+        sure = np.cumsum([0, *(a.made + b.made for a, b in found.steps[::-1])])
+        least = np.interp(found.trained.made + found.others.made, sure, range(most, -1, -1))
+        axes.vlines([-least, least], 0, axes.get_ylim()[1], color=INK, lw=1, ls=":")
+        axes.set(xlabel="wrong ← how sure → right", ylabel="share of guesses", ylim=0)
+        axes.figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=INK)
+        tidy(axes)
+        svg = inline_svg(axes.figure, "guesses", "how sure right and wrong guesses were")
+    return page("audits/model.html", f"Audit of {file.name}", said=said, svg=svg)
+
+
+def _share(guesses: Guesses) -> str:
+    share = "" if not guesses.made else f" ({guesses.right / guesses.made:.0%})"
+    return f"{guesses.right:,} of {guesses.made:,}{share}"

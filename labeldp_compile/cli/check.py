@@ -44,8 +44,8 @@ def check_command(
     from labeldp_compile.check import judge, load_policy  # noqa: PLC0415  # pydantic
     from labeldp_compile.check.subject import find_subjects  # noqa: PLC0415
     from labeldp_compile.check.verdicts import (  # noqa: PLC0415
+        FORMATS,
         CheckResult,
-        lines_of,
         unverified,
     )
 
@@ -56,5 +56,5 @@ def check_command(
             judged.append(judge(where, loaded, budget))
     judged += [unverified("unknown", str(path), reason) for path, reason in below.refused]
     result = CheckResult(loaded, judged, below.others, verbose)
-    say(*lines_of(result, name))
+    say(*FORMATS[name](result))
     sys.exit(0 if result.ok else 1)

@@ -29,7 +29,6 @@ from labeldp_verify.usefulness.shortcomings import ODD_GROUPS, relevant
 from labeldp_compile.build import PLAN_SUFFIX
 from labeldp_compile.build.assembly import Compiled, require_writable
 from labeldp_compile.build.pipeline import compile_to
-from labeldp_compile.cli.charts import group_table, prior_bars, prior_hints
 from labeldp_compile.cli.command import (
     clipped,
     command,
@@ -51,6 +50,7 @@ from labeldp_compile.cli.options import (
     test_seed_option,
     verbose_option,
 )
+from labeldp_compile.cli.report_terminal import group_table, prior_bars, prior_hints
 from labeldp_compile.ledger_url import is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from labeldp_compile.cli import _COMMANDS, _GONE, _HEADINGS
+from labeldp_compile.cli import _COMMANDS, _HEADINGS
 from labeldp_compile.cli.command import Command, Group, printable_usage_errors
 from labeldp_compile.cli.options import any_file
 from labeldp_compile.errors import trainer_module
@@ -74,8 +74,6 @@ class _Commands(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The first word's command. Raises UsageError with the nearest name if it is unknown."""
         name = args[0]
-        if name in _GONE:
-            ctx.fail(f"labeldp {name} is gone: {_GONE[name]}")
         known = self.helps()
         if name not in known and not ctx.resilient_parsing and not name.startswith("-"):
             near = difflib.get_close_matches(name, known, n=1)

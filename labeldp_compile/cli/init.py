@@ -467,14 +467,8 @@ def _label(ask: _Asker, usual: str | None) -> dict[str, Any]:
         question = "Round to how many evenly spaced points?"
         points = ask("points", question, POINTS, read=_points)
     answers = {"kind": kind, "loss": "squared", "ends": (low, high), "points": points}
-    return {**answers, "nulls": Literal(_nearest_zero(low, high))}
-
-
-def _nearest_zero(low: str, high: str) -> str:
-    """The label nearest 0."""
-    if Decimal(low) > 0:
-        return low
-    return high if Decimal(high) < 0 else "0"
+    nearest_zero = sorted((low, "0", high), key=Decimal)[1]
+    return {**answers, "nulls": Literal(nearest_zero)}
 
 
 def _ends(text: str) -> tuple[str, str]:
@@ -528,7 +522,7 @@ def _listed(text: str, option: str = "--values") -> list[str]:
 
 def _loss(text: str, folder: Path) -> str:
     """The loss in YAML: a name, or a mapping of KEY=VALUE,…; files are relative to the folder."""
-    from labeldp_compile.spec.costs import READERS  # noqa: PLC0415  # numpy
+    from labeldp_compile.spec.loss import READERS  # noqa: PLC0415  # numpy
 
     if "=" not in text:
         return scalar(text)

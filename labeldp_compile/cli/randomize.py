@@ -359,8 +359,12 @@ def randomize_command(**options: Any) -> None:
                 tell(*(() if request.quiet else stays))
                 return
         elif drawing is not None:
-            rewriting.naming = _ids_secret(loaded)
-            rewriting.sealed = partial(_book, drawing, rewriting)
+            # Under one key, a row is drawn once, under any name of its output. But a person may
+            # have as many rows again in an output with other ids: a secret names these.
+            if loaded.certificate.person is not None and loaded.key is not None:
+                rewriting.naming = loaded.key.secret
+            book = drawing.book
+            rewriting.sealed = lambda output, rows: book(rows, rewriting.ids_name)
         selection.measure(reader)
         keyless = _KeylessDraw.of(request, loaded)
         if keyless is not None and not request.quiet:
@@ -537,21 +541,6 @@ def _drawing(request: RandomizeRequest, loaded: _Loaded) -> Drawing | None:
     drawing = Drawing(draw, store, loaded.bound)
     drawing.require()
     return drawing
-
-
-def _ids_secret(loaded: _Loaded) -> bytes | None:
-    """The secret that names the ids of an output, if the ledger must tell outputs apart by them.
-
-    Under one key, a row is drawn once, under any name of its output. But a person may have as many
-    rows again in an output with other ids.
-    """
-    if loaded.certificate.person is None or loaded.key is None:
-        return None
-    return loaded.key.secret
-
-
-def _book(drawing: Drawing, rewriting: Rewriting, output: Path, rows: int) -> None:
-    drawing.book(rows, rewriting.ids_name)
 
 
 def _write_part(

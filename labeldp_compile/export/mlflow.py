@@ -10,7 +10,7 @@ from labeldp_verify.graph import canonical_json
 from labeldp_verify.printable import Marked
 
 from labeldp_compile.cli.command import command, say, tell, verified
-from labeldp_compile.cli.options import PATH, prepared_option
+from labeldp_compile.cli.options import PATH, prepared_option, require_prepared_rows
 from labeldp_compile.errors import InputError, require_installed
 
 
@@ -40,34 +40,20 @@ def target(
     require_installed("labeldp export --to mlflow", "mlflow", install="pip install mlflow")
     if context is not None and id_column is None:
         raise InputError("--context: needs --id-column")
-    with verified(file):
-        _write(file, folder, id_column, context, prepared=prepared)
-    tell(Marked(f"verified, and written as an MLflow model: {folder}", "ok"))
-    say(str(folder))
-
-
-def _write(
-    artifact: Path, folder: Path, id_column: str | None, context: str | None, *, prepared: bool
-) -> None:
-    """Write the model. Without ``id_column`` it draws anew in each call.
-
-    With it, it takes ids from this column and draws with a key, for ``context`` or the label's
-    columns. Raises VerificationError if the artifact does not verify, and InputError.
-    """
     from labeldp_runtime import Randomizer  # noqa: PLC0415  # numpy
     from labeldp_runtime.engines.mlflow import ARTIFACT, SETTINGS, save_model  # noqa: PLC0415
 
-    from labeldp_compile.cli.options import require_prepared_rows  # noqa: PLC0415  # numpy
     from labeldp_compile.tabular.formats import key_of  # noqa: PLC0415  # numpy
     from labeldp_compile.whole_file import require_folder  # noqa: PLC0415  # numpy
 
     require_folder(folder)
-    data = read_artifact(artifact)
+    data = read_artifact(file)
     report = check_bytes(data, budget=OWN_FILES)
-    decoded = report.verified()
+    with verified(file):
+        decoded = report.verified()
     certificate = decoded.certificate
-    require_prepared_rows(certificate, artifact, prepared=prepared)
-    drawer = Randomizer(data, str(artifact), prepared=True)
+    require_prepared_rows(certificate, file, prepared=prepared)
+    drawer = Randomizer(data, str(file), prepared=True)
     if id_column in (*drawer.label_columns, *drawer.group_columns):
         raise InputError(f"--id-column {id_column}: is a column of the label or of its groups")
     key_context = None if id_column is None else context or key_of(certificate.label_columns)
@@ -99,3 +85,5 @@ def _write(
         if folder.exists():
             folder.rmdir()
         model.rename(folder)
+    tell(Marked(f"verified, and written as an MLflow model: {folder}", "ok"))
+    say(str(folder))

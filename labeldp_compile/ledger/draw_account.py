@@ -62,56 +62,6 @@ class Draw:
         return {**asdict(self), **exact}
 
 
-class DrawAccount:
-    """The ledger in which one run books what it draws."""
-
-    def __init__(self, store: Store, draw: Draw) -> None:
-        """Raises InputError for a name or note that the ledger cannot hold; opens nothing."""
-        require_name("--data-set", draw.data_set)
-        if len(draw.note) > _MAX_NOTE or any("\ud800" <= c <= "\udfff" for c in draw.note):
-            raise InputError(f"--note: expected at most {_MAX_NOTE:,} characters of valid UTF-8")
-        self._store, self._draw = store, draw
-
-    @property
-    def name(self) -> str:
-        """The ledger's, for messages: without a password."""
-        return self._store.name
-
-    def require(self) -> None:
-        """Raise InputError unless the ledger can be used; before anything is drawn."""
-        in_transaction(self._store, lambda ledger: None)
-
-    def history(self) -> History:
-        """The parts that are booked for the folder. Raises InputError."""
-        return in_transaction(self._store, self._history)
-
-    def book(
-        self, rows: int, persons: int = 0, listed: Mapping[str, ListedPart] | None = None
-    ) -> Entry | None:
-        """Append the draw of these rows; None if the ledger has it already. Raises InputError.
-
-        It is on the disk when this returns. ``listed`` are all parts of a folder, with this one.
-        """
-        facts = {**self._draw.facts(), "rows": rows, "persons": persons}
-
-        def append(ledger: Ledger) -> Entry | None:
-            if self._draw.key:
-                for entry in ledger.entries:
-                    same = entry.kind == "draw" and all(
-                        entry.facts[name] == facts[name] for name in OUTPUT
-                    )
-                    if same and entry.facts["rows"] >= rows and entry.facts["persons"] >= persons:
-                        return None
-            if listed is not None:
-                self._history(ledger).require_before(listed)
-            return ledger.append("draw", facts)
-
-        return in_transaction(self._store, append)
-
-    def _history(self, ledger: Ledger) -> History:
-        return History(self.name, self._draw, ledger.entries)
-
-
 class History:
     """The parts of a folder that a ledger has booked, in their order."""
 
@@ -211,8 +161,8 @@ class Drawing:
         InputError if the ledger and the manifest have other histories.
         """
         self._require_booked_like(folder.listed.values())
-        if (account := self._account()) is not None:
-            history, last = account.history(), folder.unnamed
+        if self.ledger is not None:
+            history, last = in_transaction(self.ledger, self._history), folder.unnamed
             is_drawn_again = last is not None and not history.is_settled(last, folder.listed[last])
             history.require_like(
                 {n: p for n, p in folder.listed.items() if not (is_drawn_again and n == last)}
@@ -260,8 +210,13 @@ class Drawing:
 
     def require(self) -> None:
         """Raise InputError unless the draw can be booked; before anything is drawn."""
-        if (account := self._account()) is not None:
-            account.require()
+        if self.ledger is None:
+            return
+        require_name("--data-set", self.draw.data_set)
+        note = self.draw.note
+        if len(note) > _MAX_NOTE or any("\ud800" <= c <= "\udfff" for c in note):
+            raise InputError(f"--note: expected at most {_MAX_NOTE:,} characters of valid UTF-8")
+        in_transaction(self.ledger, lambda ledger: None)
 
     def book(
         self, rows: int, digest: str = "", listed: Mapping[str, ListedPart] | None = None
@@ -277,17 +232,36 @@ class Drawing:
     def _book(
         self, draw: Draw, rows: int, persons: int, listed: Mapping[str, ListedPart] | None
     ) -> str:
-        """Book a draw; returns a line about it. Raises InputError."""
+        """Append the draw of these rows, unless the ledger has it; returns a line about it.
+
+        It is on the disk when this returns. Raises InputError.
+        """
         assert self.ledger is not None
-        account = DrawAccount(self.ledger, draw)
-        entry, epsilon = account.book(rows, persons, listed), at_most(draw.epsilon)
+        name, facts = self.ledger.name, {**draw.facts(), "rows": rows, "persons": persons}
+
+        def append(ledger: Ledger) -> Entry | None:
+            of_output = {key: facts[key] for key in OUTPUT}
+            for entry in ledger.entries if draw.key else ():
+                booked = entry.facts
+                if (
+                    entry.kind == "draw"
+                    and of_output.items() <= booked.items()
+                    and (booked["rows"] >= rows and booked["persons"] >= persons)
+                ):
+                    return None
+            if listed is not None:
+                History(name, draw, ledger.entries).require_before(listed)
+            return ledger.append("draw", facts)
+
+        entry = in_transaction(self.ledger, append)
         if entry is None:
-            return f"{account.name}: this draw is booked already; nothing was added"
+            return f"{name}: this draw is booked already; nothing was added"
         of = f" of {persons:,} persons" if persons else ""
         return (
-            f"{account.name}: entry {entry.number} books {rows:,} rows{of}, ε = {epsilon} "
+            f"{name}: entry {entry.number} books {rows:,} rows{of}, ε = {at_most(draw.epsilon)} "
             f"of a {draw.unit}"
         )
 
-    def _account(self) -> DrawAccount | None:
-        return None if self.ledger is None else DrawAccount(self.ledger, self.draw)
+    def _history(self, ledger: Ledger) -> History:
+        assert self.ledger is not None
+        return History(self.ledger.name, self.draw, ledger.entries)

@@ -30,7 +30,7 @@ from labeldp_compile.whole_file import OTHERS_WRITE, is_others
 T = TypeVar("T")
 Say = Callable[[str], None]
 SECONDS_TO_WAIT = 120.0  # for other writers; for a server that is away, after ε was spent
-SERVERS = "labeldp_compile.ledger.postgres.store"
+SERVERS = "labeldp_compile.ledger.postgres"
 """The function that opens a URL; nothing else imports its folder."""
 _COLUMNS = "number, kind, body, previous, hash"
 

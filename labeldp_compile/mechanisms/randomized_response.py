@@ -31,8 +31,7 @@ from labeldp_compile.mechanisms.mechanism import (
 )
 from labeldp_compile.rounding.windows import randomized_response, rr_top_k
 from labeldp_compile.solve.bin_costs import Floats
-from labeldp_compile.solve.loss_record import MAX_CERTIFIED_LABELS
-from labeldp_compile.solve.losses import LOSSES
+from labeldp_compile.solve.losses import LOSSES, MAX_CERTIFIED_LABELS
 
 
 class RandomizedResponse(Mechanism):

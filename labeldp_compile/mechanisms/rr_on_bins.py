@@ -28,8 +28,7 @@ from labeldp_compile.mechanisms.mechanism import (
     response_layout,
 )
 from labeldp_compile.rounding.windows import randomized_response
-from labeldp_compile.solve.loss_record import MAX_CERTIFIED_LABELS
-from labeldp_compile.solve.losses import LOSSES
+from labeldp_compile.solve.losses import LOSSES, MAX_CERTIFIED_LABELS
 
 if TYPE_CHECKING:
     from labeldp_compile.solve.rr_on_bins import BinsSolution

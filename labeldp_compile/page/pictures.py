@@ -59,7 +59,9 @@ def inline_svg(figure: Figure, name: str, label: str) -> Markup:
     """
     text = _svg(figure, name)
     text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
-    text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
+    text = _STYLE.sub(
+        lambda style: _COLOUR.sub(lambda colour: _VARIABLES[colour[0]], style[0]), text
+    )
     text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
     return Markup(text)  # noqa: S704  # matplotlib escapes every text that it writes
 
@@ -99,7 +101,3 @@ def scale(axes: Any, which: str, numbers: Sequence[float]) -> None:
     axis.set_major_locator(LogLocator(10, subs=subs, numticks=_MOST_TICKS))
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(lambda number, _: plain(number, 3))
-
-
-def _variable(colour: re.Match[str]) -> str:
-    return _VARIABLES[colour[0]]

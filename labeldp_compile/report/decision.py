@@ -91,7 +91,9 @@ def of_artifact(
 
     ``policy`` is its name, ``judged`` what it says; it may have checked the signature itself.
     """
-    signer = signer or _signed_by(judged)
+    findings = () if judged is None else judged.findings
+    of_policy = (one.found for one in findings if one.rule == "signed_by" and one.ok)
+    signer = signer or next(of_policy, None)
     certificate = artifact.certificate
     person = person_epsilon(certificate)
     epsilon = _total(certificate) if person is None else person.bound + person.prior
@@ -204,12 +206,6 @@ def _verdict(
     if of_little_use:
         return "mind", f"{says} Of limited use."
     return "good" if signer is not None and judged is not None else "mind", says
-
-
-def _signed_by(judged: Judged | None) -> str | None:
-    """The fingerprint of the key of a policy that signed the file."""
-    found = () if judged is None else judged.findings
-    return next((one.found for one in found if one.rule == "signed_by" and one.ok), None)
 
 
 def _total(certificate: Certificate) -> Fraction:

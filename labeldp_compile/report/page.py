@@ -34,7 +34,7 @@ from labeldp_compile.check import Judged, LoadedPolicy, judge, judge_artifact
 from labeldp_compile.check.verdicts import read_promise, read_run
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
-from labeldp_compile.page.document import data, name, page, share_data
+from labeldp_compile.page.document import data, name, page, plain, share_data
 from labeldp_compile.page.pictures import inline_svg, picture_settings
 from labeldp_compile.report.approval import Approval, approval_beside, read_subjects
 from labeldp_compile.report.decision import Decision, delta_in_words, excess_of, of_artifact, of_run
@@ -379,13 +379,14 @@ def run_page(findings: RunFindings) -> str:
     """The page."""
     promise, run, policy = findings.promise, findings.run, findings.policy
     name = "" if policy is None else policy.rules.name or policy.path.name
+    units = promise["details"].get("units")
     decision = of_run(
         promise,
         str(run.label),
         findings.approval,
         findings.judged,
         name,
-        units=_units(promise),
+        units=units if type(units) is int and units > 0 else None,
         doubts=[_plain(doubt) for doubt in run.doubts[:_MOST_ITEMS]],
     )
     titles = {
@@ -420,22 +421,13 @@ def run_page(findings: RunFindings) -> str:
     )
 
 
-def _units(promise: dict[str, Any]) -> int | None:
-    """How many labels or persons are protected, as the statement says."""
-    units = promise["details"].get("units")
-    return units if type(units) is int and units > 0 else None
-
-
 def _plain(text: str) -> str:
     """A sentence of the statement; the root of a long number as a number that is not below it."""
     return _LONG_ROOT.sub(_root, clipped(text, _MOST_SETTING))
 
 
 def _root(match: re.Match[str]) -> str:
-    from labeldp_compile.page.document import plain  # noqa: PLC0415
-
     number = int(match[1].replace(",", ""))
     if number > _MOST_ROOT:
         return match[0]
-    root = plain(float(number) ** 0.5 * (1 + 1e-3), 3)
-    return f"about {root}"
+    return f"about {plain(float(number) ** 0.5 * (1 + 1e-3), 3)}"

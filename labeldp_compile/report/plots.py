@@ -74,26 +74,15 @@ def prior_of(decoded: Table) -> Floats:
     return np.array([weight / total for weight in weights])
 
 
-def prior_shares(decoded: Table, starts: list[int]) -> Floats:
-    """[bins] the mean prior probability of the labels in each bin."""
-    return _means(prior_of(decoded), starts)
-
-
-def bin_starts(labels: int, most: int = MAX_BINS) -> list[int]:
-    """First index of each of at most ``most`` bins with equally many labels, and k.
-
-    The last bin may be smaller, so bins are shown by the mean of their labels.
-    """
-    return [*range(0, labels, -(-labels // most)), labels]
-
-
-def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
-    """Posteriors of at most ``most`` outputs, evenly spaced among the likely ones."""
+def posteriors(decoded: Table) -> Posteriors:
+    """Posteriors of at most ``MAX_OUTPUTS`` outputs, evenly spaced among the likely ones."""
     r, prior = decoded.randomizer, prior_of(decoded)
-    starts = bin_starts(decoded.domain.size)
+    # The last bin may be smaller, so bins are shown by the mean of their labels.
+    k = decoded.domain.size
+    starts = [*range(0, k, -(-k // MAX_BINS)), k]
     first, last = likely_outputs(r, _SHOWN_NOISE)
     seen = []
-    outputs = [first + i for i in sample(last - first + 1, most)]
+    outputs = [first + i for i in sample(last - first + 1, MAX_OUTPUTS)]
     for output, likelihood in zip(outputs, columns(r, outputs), strict=True):
         together = prior * likelihood
         total = float(together.sum())
@@ -113,7 +102,7 @@ def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
                 risen=span,
             )
         )
-    return Posteriors(starts, prior_shares(decoded, starts), seen)
+    return Posteriors(starts, _means(prior, starts), seen)
 
 
 def most_telling(posteriors: Posteriors) -> int:

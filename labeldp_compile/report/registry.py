@@ -47,7 +47,7 @@ def registry_entry(report: Report, published: date) -> str:
     bound, of_prior = rational(exact.epsilon_label_bound), rational(exact.epsilon_prior)
     return text_of(
         Path(__file__).with_name("registry.yaml.jinja"),
-        {"slug": _slug, "yaml": _yaml},
+        {"slug": lambda text: re.sub(r"[\W_]+", "-", text.lower()), "yaml": _yaml},
         name=_plain(certificate.name),
         curator="TODO: who publishes the data product",
         year=str(published.year),
@@ -72,11 +72,6 @@ def _plain(text: str) -> str:
     """The part of a name from a file that is neither Markdown nor a formula."""
     kept = re.sub(r"[^\w -]", "\N{REPLACEMENT CHARACTER}", clipped(text, _MOST_NAME))
     return kept.strip() or "\N{REPLACEMENT CHARACTER}"
-
-
-def _slug(text: str) -> str:
-    """A part of the address, as the registry makes it."""
-    return re.sub(r"[\W_]+", "-", text.lower())
 
 
 def _yaml(text: str) -> str:

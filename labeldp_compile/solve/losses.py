@@ -1,13 +1,15 @@
 """The losses: ``LOSSES`` holds one record for each, which all other code of the compiler asks.
 
-Those with parameters are in ``loss_families``. What is exact about a loss is in
-``labeldp_verify.analysis.losses``.
+A record says what the compiler knows of a loss, in addition to what the verifier knows. What is
+exact about a loss is in ``labeldp_verify.analysis.losses``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
 
 import numpy as np
 from labeldp_verify.analysis import LOSSES as EXACT
@@ -15,6 +17,8 @@ from labeldp_verify.analysis import CostMatrix, Loss, parsed
 
 from labeldp_compile.solve.bin_costs import (
     BinCosts,
+    ConvexCosts,
+    Divergence,
     Floats,
     MeanCosts,
     SidedCosts,
@@ -22,14 +26,173 @@ from labeldp_compile.solve.bin_costs import (
     scale_of,
     squared_divergence,
 )
-from labeldp_compile.solve.loss_families import FAMILY_RECORDS
-from labeldp_compile.solve.loss_record import (
-    CONVEX_LABELS,
-    CONVEX_REPAIR,
-    CONVEX_SECONDS,
-    MAX_CERTIFIED_LABELS,
-    LossRecord,
+
+MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would be larger than the tables
+CONVEX_LABELS = 1_000  # beyond, intervals times labels take too long to check
+CONVEX_SECONDS = 8e-3  # for each label
+CONVEX_REPAIR = -7
+
+
+@dataclass(frozen=True)
+class LossRecord:
+    """Everything that the compiler knows of a loss ℓ(v, y), in addition to what the verifier knows.
+
+    Attributes:
+        name: as in a spec.
+        formula: in words, for the reference.
+        mean: its expectation in words, for pages and pictures.
+        less: a smaller expectation in words.
+        of: ℓ of outputs v and labels y that broadcast.
+        training: the kind of mechanism that a model learns best from, and why.
+        degree: d if ℓ = |v − y|^d / d, and 0 if ℓ = [v ≠ y]; None if it is another. Additive noise,
+            exact unbiased outputs and the bounds of RR-on-Bins know only such losses.
+        slopes: u and o if ℓ = u·(y − v)⁺ + o·(v − y)⁺; None if it is another.
+        bins: the costs of bins, from labels [n] that increase, their positive prior [n] of sum 1,
+            and ε > 0; None if it is not for RR-on-Bins.
+        divergence: ℓ(v, y) − ℓ(y, y) of label and output, accurate relative to itself; None if it
+            is ``of``.
+        positive: whether labels must be at least 0, and outputs positive.
+        costs: [k, k] of labels and outputs if there are no others; None if ``of`` has them.
+        certified: up to this many labels, dual values prove a bound for RR-on-Bins.
+        seconds: to find and to check such a dual value.
+        repair: dual values are first lowered by 10 to this power, relative to the loss; None if
+            they are first tried as they are. The narrower a gap, the longer its check takes.
+    """
+
+    name: str
+    formula: str
+    mean: str
+    less: str
+    of: Callable[[Floats, Floats | float], Floats]
+    training: tuple[str, str]
+    degree: int | None = None
+    slopes: tuple[float, float] | None = None
+    bins: Callable[[Floats, Floats, float], BinCosts] | None = None
+    divergence: Divergence | None = None
+    positive: bool = False
+    costs: Floats | None = None
+    certified: int = 0
+    seconds: float = 0.0
+    repair: int | None = None
+
+    @property
+    def equality(self) -> bool:
+        """Whether it only asks if output and label are the same."""
+        return EXACT[self.name].equality
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether labels must be numbers."""
+        return EXACT[self.name].needs_numbers
+
+    def apart(self, v: Floats, y: Floats) -> Floats:
+        """ℓ(v, y) − ℓ(y, y) ≥ 0 of outputs and labels that broadcast."""
+        return self.of(v, y) if self.divergence is None else self.divergence(y, v)
+
+
+@dataclass(frozen=True)
+class FamilyRecord:
+    """Losses with parameters.
+
+    Attributes:
+        formula: in words, for the reference.
+        make: the record of a name and of parameters, as ``LossFamily`` of the verifier has them.
+    """
+
+    formula: str
+    make: Callable[..., LossRecord]
+
+
+# The losses with parameters: a record for each family.
+
+_LEARN = (
+    "rr_on_bins",
+    "rr_on_bins has the least noisy label loss of all ε-DP randomizers, with bias (for labels "
+    "without bias, on which a model trains as well, say loss: squared)",
 )
+
+
+def _sided(name: str, under: Fraction, over: Fraction) -> LossRecord:
+    u, o = float(under), float(over)
+    return LossRecord(
+        name,
+        f"{u:g}·(y − ŷ) below the label, {o:g}·(ŷ − y) above it",
+        f"mean of {u:g} · (label − output) below the label, {o:g} · (output − label) above",
+        "a smaller mean cost of errors",
+        lambda v, y: np.maximum(u * (y - v), o * (v - y)),
+        _LEARN,
+        slopes=(u, o),
+        bins=partial(SidedCosts, under=u, over=o),
+        certified=MAX_CERTIFIED_LABELS,
+        seconds=2e-5,
+    )
+
+
+def _convex(
+    name: str, formula: str, mean: str, less: str, of: Callable[[Floats, Floats | float], Floats]
+) -> LossRecord:
+    return LossRecord(
+        name,
+        formula,
+        mean,
+        less,
+        of,
+        _LEARN,
+        bins=partial(ConvexCosts, of=of),
+        certified=CONVEX_LABELS,
+        seconds=CONVEX_SECONDS,
+        repair=CONVEX_REPAIR,
+    )
+
+
+def _huber(name: str, delta: Fraction) -> LossRecord:
+    most = float(delta)
+
+    def of(v: Floats, y: Floats | float) -> Floats:
+        d = np.abs(v - y)
+        e = np.minimum(d, most)
+        return np.asarray(e * (d - 0.5 * e))
+
+    return _convex(
+        name,
+        f"½(ŷ − y)² up to {most:g}, then in proportion to the distance",
+        f"mean of ½ (output − label)² up to {most:g}, then {most:g} · (distance − {most / 2:g})",
+        "a smaller mean Huber loss",
+        of,
+    )
+
+
+def _power(name: str, power: Fraction) -> LossRecord:
+    p = float(power)
+
+    def of(v: Floats, y: Floats | float) -> Floats:
+        return np.asarray(np.abs(v - y) ** p / p)
+
+    return _convex(
+        name,
+        f"|ŷ − y|^{p:g}/{p:g}",
+        f"mean of |output − label|^{p:g} / {p:g}",
+        "a smaller mean error",
+        of,
+    )
+
+
+FAMILY_RECORDS = {
+    "quantile": FamilyRecord(
+        "{quantile: q} with q·(y − ŷ) below the label and (1 − q)·(ŷ − y) above it",
+        lambda name, q: _sided(name, q, 1 - q),
+    ),
+    "under_over": FamilyRecord(
+        "{under: u, over: o} with u·(y − ŷ) below the label and o·(ŷ − y) above it", _sided
+    ),
+    "huber": FamilyRecord(
+        "{huber: δ} with ½(ŷ − y)² up to a distance of δ, and δ·(|ŷ − y| − δ/2) beyond", _huber
+    ),
+    "power": FamilyRecord("{power: p} with |ŷ − y|^p/p", _power),
+}
+
+
+# The losses without parameters, and those with the costs of a file.
 
 
 def _squared_costs(labels: Floats, prior: Floats, epsilon: float) -> BinCosts:

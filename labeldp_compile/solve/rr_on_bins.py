@@ -40,10 +40,8 @@ from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 from scipy import sparse
 
-from labeldp_compile.solve.bin_costs import BinCosts, Floats, Ints
-from labeldp_compile.solve.convex_costs import ConvexCosts
-from labeldp_compile.solve.loss_record import LossRecord
-from labeldp_compile.solve.losses import LOSSES, bin_costs
+from labeldp_compile.solve.bin_costs import BinCosts, ConvexCosts, Floats, Ints
+from labeldp_compile.solve.losses import LOSSES, LossRecord, bin_costs
 from labeldp_compile.solve.optimal_unbiased.dual import local_places, price
 
 Weight = Callable[[Ints, Ints], Floats]

@@ -129,8 +129,7 @@ def _with_loss(
     """The same, with the name of a loss that is a mapping, or what is wrong with its file."""
     if not isinstance(loss := stated.get("loss"), dict):
         return stated
-    from labeldp_compile.spec.costs import LossFile  # noqa: PLC0415  # YAML
-    from labeldp_compile.spec.loss import loss_of_mapping  # noqa: PLC0415  # pydantic
+    from labeldp_compile.spec.loss import LossFile, loss_of_mapping  # noqa: PLC0415  # pydantic
 
     try:
         name, costs = loss_of_mapping(loss, read_decimal), certificate.parts.get("costs")

@@ -32,8 +32,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, PrivateAttr, StrictInt, StrictStr, Tag, model_validator
 
-from labeldp_compile.spec.costs import LossFile
-from labeldp_compile.spec.loss import StatedLoss
+from labeldp_compile.spec.loss import LossFile, StatedLoss
 from labeldp_compile.tabular.formats import key_of
 from labeldp_compile.yaml_model import Category, Number, Strict, TextData
 

@@ -25,8 +25,8 @@ from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
 from labeldp_compile.project import Project, find_project
 from labeldp_compile.solve.losses import LOSSES
-from labeldp_compile.spec.costs import LossFile
 from labeldp_compile.spec.label import GridDomainSpec, JointLabelSpec, QuantileGrid, RealDomainSpec
+from labeldp_compile.spec.loss import LossFile
 from labeldp_compile.spec.model import Auto, PrivatePrior, PublicPrior, Spec, UniformPrior
 from labeldp_compile.tabular.formats import is_among
 from labeldp_compile.yaml_model import Document

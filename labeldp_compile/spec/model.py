@@ -19,8 +19,7 @@ from pydantic import (
 from labeldp_compile.ledger_url import why_refused
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.solve.loss_families import FAMILY_RECORDS
-from labeldp_compile.solve.losses import COSTS, LOSSES, OF_ONE_COLUMN
+from labeldp_compile.solve.losses import COSTS, FAMILY_RECORDS, LOSSES, OF_ONE_COLUMN
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.spec.loss import StatedLoss
 from labeldp_compile.tabular.formats import TextForm

@@ -305,7 +305,8 @@ class CsvFile:
         with contextlib.suppress(pa.ArrowInvalid):
             return values.cast(pa.string())
         if not replaced:
-            row = next(i for i, cell in enumerate(values.to_pylist()) if _is_odd(cell))
+            cells_in = enumerate(values.to_pylist())
+            row = next(i for i, cell in cells_in if cell.decode(errors="ignore").encode() != cell)
             reason = f"the column {self.names[place]!r} holds {_no_text(self.source)}"
             raise BadRowError(line + int(cells.lines[row]), reason)
         encoded = values.dictionary_encode()  # few cells differ, mostly: each is decoded once
@@ -368,7 +369,3 @@ def _names(header: bytes, delimiter: str, source: TextSource) -> tuple[list[str]
     except UnicodeDecodeError:
         raise BadRowError(line, f"the header holds {_no_text(source)}") from None
     return names, line - header.endswith(text)
-
-
-def _is_odd(cell: bytes) -> bool:
-    return cell != cell.decode(errors="ignore").encode()

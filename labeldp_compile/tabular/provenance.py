@@ -79,6 +79,15 @@ class ListedPart:
     data_set: str | None
 
 
+@dataclass(frozen=True)
+class _Manifest:
+    """The manifest's JSON; a later version may write more."""
+
+    format_version: str
+    folder: str
+    parts: dict[str, ListedPart]
+
+
 @dataclass
 class PartsFolder:
     """A folder whose only writer this process is (``held``).
@@ -190,6 +199,8 @@ class PartsFolder:
         manifest = path / MANIFEST
         if not os.path.lexists(manifest):
             return None
+        from pydantic import TypeAdapter  # noqa: PLC0415  # what appends nothing need not wait
+
         try:
             # Follow no link and wait for no pipe: labeldp made this file.
             with os.fdopen(os.open(manifest, _NO_LINK), "rb") as file:
@@ -197,22 +208,17 @@ class PartsFolder:
                 data = file.read(_MAX_MANIFEST_BYTES + 1) if is_file else b""
             if not is_file or len(data) > _MAX_MANIFEST_BYTES:
                 raise ValueError("no file, or too large")
-            stated = json.loads(data.decode())
-            if str(stated["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+            stated = TypeAdapter(_Manifest).validate_json(data, strict=True)
+            if stated.format_version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
                 raise ValueError("of another version")
-            listed = {str(name): _part(part) for name, part in stated["parts"].items()}
-            if any(name != Path(name).name or name.startswith(".") for name in listed):
+            if any(name != Path(name).name or name.startswith(".") for name in stated.parts):
                 raise ValueError("not the name of a part")
-            return cls(path, str(stated["folder"]), listed)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return cls(path, stated.folder, stated.parts)
+        except (OSError, ValueError):
             raise refused(manifest, "is damaged, or of a later version of labeldp") from None
 
     def _write(self) -> None:
-        stated = {
-            "format_version": FORMAT_VERSION,
-            "folder": self.name,
-            "parts": {name: asdict(part) for name, part in self.listed.items()},
-        }
+        stated = asdict(_Manifest(FORMAT_VERSION, self.name, self.listed))
         write_text(self.path / MANIFEST, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
 
     @property
@@ -263,14 +269,6 @@ def listed_in(table: Path) -> dict[str, ListedPart]:
 def _is_text(name: str) -> bool:
     form = format_of(Path(name))
     return form is not None and form.is_text
-
-
-def _part(stated: Mapping[str, Any]) -> ListedPart:
-    """The known fields of a part; a later version may write more. Raises ValueError, KeyError."""
-    from pydantic import TypeAdapter  # noqa: PLC0415  # what appends nothing need not wait for it
-
-    known = {field.name: stated[field.name] for field in fields(ListedPart)}
-    return TypeAdapter(ListedPart).validate_json(json.dumps(known), strict=True)
 
 
 KEY = b"labeldp"

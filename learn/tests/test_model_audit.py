@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from labeldp_learn.epsilon_bound import Guesses, epsilon_bound, p_value
 from labeldp_learn.model_audit import AuditRows, audit_model
-from labeldp_learn.model_audit.bound import Guesses, epsilon_bound, p_value
 from scipy.stats import binom
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 

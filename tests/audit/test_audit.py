@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from labeldp_verify.opening import open_artifact
 
-from labeldp_compile.audits.audit import AuditClaim, audit, choose_labels
+from labeldp_compile.audits.audit import AuditClaim, audit_target, choose_labels
 from labeldp_compile.audits.randomizer import (
     ArtifactTarget,
     FunctionTarget,
@@ -41,7 +41,7 @@ def audited(name, samples, processes=False):
     target = FunctionTarget(f"tests.fixtures.planted:{name}")
     claim = AuditClaim(planted.EPSILON, "claimed", planted.K)
     labels = parse_labels(planted.LABELS)
-    return audit(target, labels, claim, samples, processes=processes)
+    return audit_target(target, labels, claim, samples, processes=processes)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
     reference = Reference(decoded, labels)
     bound = decoded.certificate.privacy.epsilon_label_bound
     claim = AuditClaim(bound, "certified", decoded.domain.size, reference)
-    report = audit(ArtifactTarget(path), reference.inputs(), claim, 100_000, processes=False)
+    report = audit_target(ArtifactTarget(path), reference.inputs(), claim, 100_000, processes=False)
     assert report.ok, (text, report)
     assert 0 <= report.epsilon_lower_bound <= bound
     assert len(report.counts) == len(labels)

@@ -9,7 +9,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_learn.model_audit import attack
+from labeldp_learn import model_audit
 
 from labeldp_compile.cli import audit as command
 from labeldp_compile.cli import main
@@ -33,7 +33,7 @@ def predicted(rows, seed, *, knows):
 
 @pytest.fixture
 def tables(tmp_path, monkeypatch):
-    monkeypatch.setattr(attack, "system_random", lambda: np.random.default_rng(7))
+    monkeypatch.setattr(model_audit, "system_random", lambda: np.random.default_rng(7))
     pq.write_table(predicted(1000, 0, knows=True), tmp_path / "trained.parquet")
     pq.write_table(predicted(1000, 1, knows=False), tmp_path / "rest.parquet")
     pq.write_table(predicted(1000, 2, knows=False), tmp_path / "fresh.parquet")

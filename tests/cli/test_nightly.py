@@ -97,7 +97,7 @@ def drawn(folder, kind):
     [
         ("-labeldp_compile.tabular.provenance:PartsFolder.put", 0, False),
         ("labeldp_compile.tabular.provenance:PartsFolder.put", 0, True),
-        ("labeldp_compile.ledger.draw_account:DrawAccount.book", 20, True),
+        ("labeldp_compile.ledger.draw_account:Drawing.book", 20, True),
     ],
 )
 @pytest.mark.parametrize("next_night", [0, 1])

@@ -8,7 +8,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile.build.pipeline import compile_to
 from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.prior import obtain
 from labeldp_compile.tabular import reader
@@ -57,7 +57,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_compile_that_follows_spends_what_was_planned(place, case):
     plan = planned(place, **CASES[case])
-    artifact = compile_spec(place / "spec.yaml", test_seed=1)
+    artifact, _ = compile_to(place / "spec.yaml", place / "build", test_seed=1)
     certificate = artifact.certificate.to_json()
     for part in ("total", "prior", "label"):
         key = f"epsilon_{part}"
@@ -133,7 +133,7 @@ KNOWN = {"prior": {"kind": "public", "weights": [2**i for i in range(10)]}}
 def test_estimates_hold_for_the_compile_that_follows(place, mechanism):
     path = spec_in(place, mechanism=mechanism, **(KNOWN if mechanism == "rr_with_prior" else {}))
     estimated = plan_spec(path).forecast
-    artifact = compile_spec(path, test_seed=1)
+    artifact, _ = compile_to(path, place / "build", test_seed=1)
     assert estimated.size.least / 2 <= len(artifact.model) <= estimated.size.most * 2
     assert estimated.outputs.least <= artifact.randomizer.outputs <= estimated.outputs.most
     depends = mechanism in ("rr_on_bins", "optimal_unbiased")  # on a prior that is not yet known

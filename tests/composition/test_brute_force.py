@@ -87,9 +87,9 @@ def test_several_randomizers_of_one_user():
 
 def test_a_table_too_large_to_look_at_is_bounded_by_randomized_response(limit):
     table = random_table(random.Random(1), 4, (0.0, 1.0, 2.0, 3.0), 8)
-    own = compose([[table]], 3).exact
+    own = compose([[table]], [3]).exact
     limit(divergence, "MAX_WORK", 8)
-    other = compose([[table]], 3).exact
+    other = compose([[table]], [3]).exact
     ratio = realised_ratio(table)
     assert own.own_tables and not other.own_tables
     # Three answers of Randomized Response differ most where all three, or two, are kept.

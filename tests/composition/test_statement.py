@@ -8,9 +8,9 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.graph import write_model
 
+from labeldp_compile import compile_spec
 from labeldp_compile import composition as accounting
 from labeldp_compile.build.assembly import assemble
-from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.composition import compose
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.obtain import estimate_prior
@@ -44,7 +44,7 @@ def test_the_certificate_states_both_figures(artifact):
     at = {row["delta"]: Decimal(row["epsilon"]) for row in stated["epsilon_at_delta"]}
     assert list(at) == ["1e-6", "1e-7", "1e-8", "1e-9", "1e-10"]
     assert sorted(at.values()) == list(at.values()) and at["1e-6"] < LABELS
-    composition = compose([[artifact.randomizer]], LABELS)
+    composition = compose([[artifact.randomizer]], [LABELS])
     assert composition.exact.delta(Fraction(at["1e-8"])) <= Fraction("1e-8")
     report = check_bytes(artifact.model)
     assert report.ok and "composition" in [check.name for check in report.checks]
@@ -95,17 +95,17 @@ def test_without_dp_accounting_nothing_is_spent(tmp_path, without):
     without("dp_accounting")
     path = tmp_path / "spec.yaml"
     path.write_text(SPEC)
-    with pytest.raises(InputError, match="dp-accounting, which is not installed"):
+    with pytest.raises(InputError, match="needs dp-accounting: pip install"):
         compile_spec(path)
 
 
 def test_an_accountant_that_is_too_good_is_not_believed(monkeypatch, artifact):
-    true = compose([[artifact.randomizer]], LABELS).epsilon(Decimal("1e-6"))
+    true = compose([[artifact.randomizer]], [LABELS]).epsilon(Decimal("1e-6"))
     said = true - Decimal("0.01")
     monkeypatch.setattr(accounting.Composition, "accounted", lambda self, delta: said)
-    raised = compose([[artifact.randomizer]], LABELS)
+    raised = compose([[artifact.randomizer]], [LABELS])
     epsilon = raised.epsilon(Decimal("1e-6"))
     assert epsilon > true - Decimal("0.01")
     assert raised.exact.delta(Fraction(epsilon)) <= Fraction("1e-6")
     said = Decimal("0.1")
-    assert compose([[artifact.randomizer]], LABELS).epsilon(Decimal("1e-6")) is None
+    assert compose([[artifact.randomizer]], [LABELS]).epsilon(Decimal("1e-6")) is None

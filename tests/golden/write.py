@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from labeldp_runtime import Key, Randomizer
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.mechanisms import rr_on_bins
 
 HERE = Path(__file__).parent

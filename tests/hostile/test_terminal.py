@@ -25,7 +25,7 @@ from labeldp_verify.graph import write_model
 from labeldp_compile.cli import main
 from labeldp_compile.cli.command import say
 from labeldp_compile.ledger.book import create_ledger, set_budget
-from labeldp_compile.ledger.draw_account import Draw, DrawAccount
+from labeldp_compile.ledger.draw_account import Draw, Drawing
 from labeldp_compile.ledger.store import open_store
 from labeldp_compile.rounding.windows import randomized_response
 from tests.fixtures.stated import stated_certificate
@@ -109,7 +109,7 @@ def drawn(folder, text):
     """A ledger in which labels are booked."""
     path = ledger(folder, text)
     one, facts = Fraction(1), ("a" * 64, "", text, 0, "label")
-    DrawAccount(open_store(path), Draw("x", text, *facts, one, one, "", text, "", text)).book(1)
+    Drawing(Draw("x", text, *facts, one, one, "", text, "", text), open_store(path)).book(1)
     return path
 
 

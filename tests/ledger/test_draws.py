@@ -21,7 +21,7 @@ from labeldp_compile.ledger.book import (
     read_contents,
     read_entries,
 )
-from labeldp_compile.ledger.draw_account import Draw, DrawAccount
+from labeldp_compile.ledger.draw_account import Draw, Drawing
 from labeldp_compile.ledger.entries import BrokenChainError, next_entry
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.ledger.conftest import BOTH_STORES
@@ -108,11 +108,11 @@ def test_priors_and_labels_add_up_and_budgets_stay_those_of_priors(shop):
 def test_labels_are_booked_before_they_are_visible(shop, monkeypatch):
     seen = []
 
-    def refuse(account, rows, persons, listed):
+    def refuse(drawing, rows, digest):
         seen.append((rows, (shop.folder / "out.parquet").exists()))
         raise InputError("the server is away")
 
-    monkeypatch.setattr(DrawAccount, "book", refuse)
+    monkeypatch.setattr(Drawing, "book", refuse)
     result = randomize(shop)
     assert result.exit_code == 2 and "the server is away" in result.stderr
     assert seen == [(40, False)]

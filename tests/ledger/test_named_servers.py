@@ -8,7 +8,7 @@ import pytest
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.client_key import UserConfig
-from labeldp_compile.ledger.postgres.store import configured
+from labeldp_compile.ledger.postgres import configured
 from labeldp_compile.ledger_url import Url
 from tests.cli.test_cli import labeldp
 from tests.ledger.test_ledger_urls import SPEC

@@ -3,10 +3,10 @@
 import pytest
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import postgres as postgres_store
 from labeldp_compile.ledger.book import in_transaction
 from labeldp_compile.ledger.entries import next_entry
 from labeldp_compile.ledger.postgres import session as postgres_session
-from labeldp_compile.ledger.postgres import store as postgres_store
 from labeldp_compile.ledger.store import open_store
 from tests.ledger.postgres import PASSWORD
 

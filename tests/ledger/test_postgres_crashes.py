@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp_compile.build import pipeline
+from labeldp_compile import compile_spec
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import postgres as postgres_store
 from labeldp_compile.ledger.book import data_sets
-from labeldp_compile.ledger.postgres import store as postgres_store
 from labeldp_compile.prior import obtain
 from tests.ledger.proxy import Proxy
 
@@ -102,9 +102,10 @@ def test_a_connection_that_is_lost_in_a_commit(paying, entry, delivered):
 CRASH = """
 import os, signal, sys
 from pathlib import Path
+from labeldp_compile import compile_spec
 from labeldp_compile.build import pipeline
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.postgres import store as postgres_store
+from labeldp_compile.ledger import postgres as postgres_store
 from labeldp_compile.prior import obtain
 
 def dies(*arguments, **options):
@@ -120,7 +121,7 @@ place, name, patch = {
     "after-the-prior": (pipeline, "assemble", dies),
 }[Path(sys.argv[1]).stem]
 setattr(place, name, patch)
-pipeline.compile_spec(Path(sys.argv[1]))
+compile_spec(Path(sys.argv[1]))
 """
 
 
@@ -144,7 +145,7 @@ def test_clients_that_are_killed(paying):
 
 def attempt(path):
     try:
-        pipeline.compile_spec(path)
+        compile_spec(path)
     except InputError as error:
         return error.exit_code
     return 0

@@ -5,8 +5,8 @@ import json
 import pytest
 from labeldp_verify import check_file
 
+from labeldp_compile import compile_spec
 from labeldp_compile.build.assembly import Compiled
-from labeldp_compile.build.pipeline import compile_spec
 from labeldp_compile.spec import agreement
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 

@@ -9,7 +9,7 @@ import pytest
 from labeldp_verify import steps
 from labeldp_verify.graph import bucket_grid
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget

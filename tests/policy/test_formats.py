@@ -8,7 +8,7 @@ import pytest
 
 from labeldp_compile.check.policy import GatePolicy, LoadedPolicy
 from labeldp_compile.check.rules import PolicyFinding
-from labeldp_compile.check.verdicts import FORMATS, CheckResult, Judged, lines_of
+from labeldp_compile.check.verdicts import FORMATS, CheckResult, Judged
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.hostile.test_terminal import EVIL
 from tests.policy.company import labeldp, run, write
@@ -39,7 +39,7 @@ def result_of(text, tmp_path):
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("text", COMMANDS)
 def test_no_line_is_a_command_of_a_runner(name, text, tmp_path):
-    lines = lines_of(result_of(text, tmp_path), name)
+    lines = FORMATS[name](result_of(text, tmp_path))
     commands = [line for line in lines if line.lstrip().startswith("::")]
     if name == "github":
         error, skipped = commands
@@ -56,7 +56,7 @@ def test_no_line_is_a_command_of_a_runner(name, text, tmp_path):
 @pytest.mark.parametrize("text", COMMANDS)
 def test_documents_parse_and_hold_one_failure(text, tmp_path):
     result = result_of(text, tmp_path)
-    whole = {name: "\n".join(lines_of(result, name)) for name in FORMATS}
+    whole = {name: "\n".join(FORMATS[name](result)) for name in FORMATS}
     assert whole["json"].isascii() and whole["sarif"].isascii()
     document = json.loads(whole["json"])
     assert [one["ok"] for one in document["files"]] == [False, True]

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.build.plan import plan_spec
 from labeldp_compile.check.policy import GatePolicy
 from labeldp_compile.check.subject import of_artifact, of_plan

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior.histogram import count_labels

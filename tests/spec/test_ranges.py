@@ -15,7 +15,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import GridDomain
 
-from labeldp_compile.build.pipeline import compile_spec
+from labeldp_compile import compile_spec
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import load_spec, parse_spec

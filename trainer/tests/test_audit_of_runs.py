@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_learn.model_audit import attack
+from labeldp_learn import model_audit
 from labeldp_trainer import parse_config, train
 
 from labeldp_compile.cli import main
@@ -39,7 +39,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def one_seed(monkeypatch):
-    monkeypatch.setattr(attack, "system_random", lambda: np.random.default_rng(11))
+    monkeypatch.setattr(model_audit, "system_random", lambda: np.random.default_rng(11))
 
 
 def test_a_run_is_audited_on_its_own_tables_and_features(run):

@@ -9,7 +9,9 @@ from types import ModuleType
 
 # ^C last, so that its handler is replaced last; see
 # ``labeldp_verify.console.interrupts``.
-_ENDING: tuple[int, ...] = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
+_ENDING = [
+    getattr(signal, name) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
+]
 
 
 @contextmanager
@@ -35,6 +37,9 @@ def uninterrupted() -> Iterator[None]:
     calls the handler in the main one. Signals are handled at the end, so nothing here may wait:
     give a child only as much at its start as a pipe holds, and send it the rest later.
     """
+    if sys.platform == "win32":
+        yield
+        return
     from multiprocessing import resource_tracker  # noqa: PLC0415  # only if a child is started
 
     resource_tracker.ensure_running()  # it would let ^C through again

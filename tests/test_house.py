@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 358, "code lines": 60_175, "code lines of tests": 42_529, "one importer": 57}
+MOST = {"files": 358, "code lines": 60_290, "code lines of tests": 42_590, "one importer": 58}
 MOST_ENTERED = {
     "compile": 117,
     "verify": 62,

@@ -1,9 +1,10 @@
 """Training on a Spark cluster: a sample of the rows on the driver, and sums over all of them.
 
-Everything public is decided from the sample: the encoder, the representation, and the weights of
-the release. A task computes the integer rows of its partition from them, and returns their sum
-times the labels with the longest of these very rows: what Theorem 13 needs, with any floats of
-executors. The driver takes one result of each partition, and draws the noise.
+Everything public is decided from the sample: the encoder, the representation or the bins, and the
+weights of the release, or of its next part. A task computes the integer rows of its partition from
+them, and returns their sum times the labels with the longest of these very rows: what Theorem 13
+needs, with any floats of executors. The driver takes one result of each partition, and draws the
+noise.
 """
 
 from __future__ import annotations

@@ -277,11 +277,10 @@ def test_more_rows_than_the_sample_give_every_part_the_sums_of_all_rows(
     assert result.test.model["loss"] < 0.9 * result.test.constant["loss"]
 
 
-def test_a_driver_that_is_lost_between_stages_draws_nothing_twice(
-    place, spark, monkeypatch, tmp_path
-):
+def test_a_driver_that_is_lost_between_stages_draws_nothing_twice(place, spark, monkeypatch):
     """Task 1 of part 5 fails for good; attempts of other tasks have computed their sums in vain."""
     loaded, counts, lost = load_config(place / "counts.yaml"), [], ["the fifth job"]
+    folder = place / "spark" / "lost"
 
     def failing(task):
         def run(batches):
@@ -297,10 +296,10 @@ def test_a_driver_that_is_lost_between_stages_draws_nothing_twice(
 
     counts = wrapped(monkeypatch, failing)
     with staged_noise(), pytest.raises(InputError) as error:
-        train(loaded, tmp_path / "run", spark=spark)
+        train(loaded, folder, spark=spark)
     said = str(error.value)
     assert "--resume continues" in said and "7" not in said.replace(str(place), "")
-    assert len(read_staged(tmp_path / "run" / "release.npz").parts) == len(counts) == 4
+    assert len(read_staged(folder / "release.npz").parts) == len(counts) == 4
     drawn = []
     lost.clear()
 
@@ -309,8 +308,8 @@ def test_a_driver_that_is_lost_between_stages_draws_nothing_twice(
         return exact + sigma // 3
 
     with staged_noise(noise):
-        train(loaded, tmp_path / "run", resume=True, spark=spark)
-    assert differing(place / "memory" / "counts", tmp_path / "run") == _STATEMENT
+        train(loaded, folder, resume=True, spark=spark)
+    assert differing(place / "memory" / "counts", folder) == _STATEMENT
     assert len(drawn) == 5
 
 

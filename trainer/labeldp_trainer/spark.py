@@ -29,7 +29,6 @@ from labeldp_trainer.data.table import TableColumns, table_columns
 from labeldp_trainer.errors import DataError, InputError, TrainerError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import KeepRows
-from labeldp_trainer.interactions.terms import BLOCK
 from labeldp_trainer.methods.interactions import codes_of
 from labeldp_trainer.one_release.rows import (
     REHEARSED,
@@ -210,9 +209,9 @@ class SumRows:
         found, rows, error = self.nothing, 0, ""
         try:
             with threadpool_limits(1, user_api="blas"):
-                for batch in _large(batches):
+                for batch in batches:
                     rows += batch.num_rows
-                    found = added(found, self._of(batch))
+                    found = added(found, self._of(batch)) if batch.num_rows else found
         except InputError as refused:
             error = str(refused)
         context: Any = TaskContext.get()
@@ -243,18 +242,6 @@ class SumRows:
             )
         )
         return RowSums(RowMoments(cross, gram, total), Lengths(row.longest, row.digests), labels)
-
-
-def _large(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of at least BLOCK rows, but for the last one."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= BLOCK:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
-    if any(map(len, waiting)):
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def added(*each: RowSums) -> RowSums:

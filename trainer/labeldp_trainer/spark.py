@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -319,12 +319,6 @@ class SparkCodes(PublicTable):
 
     whole: SparkTable
     encoder: TableEncoder
-
-    @classmethod
-    def of(cls, sample: PublicTable, whole: SparkTable, encoder: Any) -> Self:
-        """All rows of a sample in memory."""
-        held = {each.name: getattr(sample, each.name) for each in fields(sample) if each.init}
-        return cls(**held, whole=whole, encoder=encoder)
 
     @property
     def count(self) -> int:

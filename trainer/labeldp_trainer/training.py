@@ -124,7 +124,8 @@ def train(
     table for these methods.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
-    training diverged, or memory was too small for what follows a release.
+    training diverged, memory was too small for what follows a release, or a cluster failed between
+    the parts of one.
     """
     try:
         return _trained(

@@ -241,12 +241,12 @@ def public_table(setting: Setting) -> PublicTable:
     """The public side of the training rows. Raises InputError."""
     train, columns = setting.dataset.train, learned_columns(setting)
     rows = RowOwners(**row_owners(setting) | {"count": train.rows})
-    table = PublicTable(train.features, columns, codes_of(columns, train.features), rows)
-    if train.whole is None:
-        return table
-    from labeldp_trainer.spark import SparkCodes  # noqa: PLC0415
+    kind, more = PublicTable, dict[str, Any]()
+    if train.whole is not None:
+        from labeldp_trainer.spark import SparkCodes  # noqa: PLC0415
 
-    return SparkCodes.of(table, train.whole, setting.dataset.encoder)
+        kind, more = SparkCodes, {"whole": train.whole, "encoder": setting.dataset.encoder}
+    return kind(train.features, columns, codes_of(columns, train.features), rows, **more)
 
 
 def _write_after(path: Path, grown: ReleaseInStages) -> None:

@@ -241,7 +241,8 @@ def public_table(setting: Setting) -> PublicTable:
     """The public side of the training rows. Raises InputError."""
     train, columns = setting.dataset.train, learned_columns(setting)
     rows = RowOwners(**row_owners(setting) | {"count": train.rows})
-    kind, more = PublicTable, dict[str, Any]()
+    more: dict[str, Any] = {}
+    kind: type[PublicTable] = PublicTable
     if train.whole is not None:
         from labeldp_trainer.spark import SparkCodes  # noqa: PLC0415
 

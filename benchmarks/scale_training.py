@@ -7,8 +7,9 @@ the label is a number that depends on a few of them and on a pair. It is written
 a folder under TMPDIR. Each run is a process of its own. Its peak is the resident set that the
 operating system states of it (Linux only); pages of arrays on disk count while they are in memory.
 ``boosting`` is that of scikit-learn with its defaults, on true labels and a table in memory.
-``spark`` is one release on a local cluster of two workers with a core each. Its memory
-is that of the driver's Python. Its processor time is not measured: most of it is spent in other
+``spark`` is one release on a local cluster of two workers with a core each, and
+``spark_staged`` a staged release. Their memory
+is that of the driver's Python. Their processor time is not measured: most of it is spent in other
 processes. On a
 machine that others use, too, compare processor time, not the time on the clock. Prints markdown.
 """
@@ -26,7 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from memory import MEASURED
 
-KINDS = ("one_release", "staged_release", "boosting", "spark")
+KINDS = ("one_release", "staged_release", "boosting", "spark", "spark_staged")
+_ON_SPARK = {"spark": "one_release", "spark_staged": "staged_release"}
 _CLUSTER = "--master local-cluster[2,1,1024] pyspark-shell"
 CONFIG = """
 version: 1
@@ -74,7 +76,7 @@ def trained(folder, kind):
         command = [sys.executable, "-c", MEASURED.partition("from labeldp")[0] + BOOSTING]
     else:
         command = [sys.executable, "-c", MEASURED, "train", f"{kind}.yaml", "-o", kind]
-        command += ["--spark"] * (kind == "spark")
+        command += ["--spark"] * kind.startswith("spark")
     env = {**os.environ, "PYSPARK_SUBMIT_ARGS": _CLUSTER, "PYSPARK_PYTHON": sys.executable}
     env |= {"SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
@@ -104,7 +106,7 @@ def main():
             names = write_table(folder / "train.parquet", rows, arguments.columns)
             for kind in arguments.kinds:
                 text = CONFIG.format(
-                    kind=kind.replace("spark", "one_release"),
+                    kind=_ON_SPARK.get(kind, kind),
                     numeric=", ".join(name for name in names if name.startswith("x")),
                     categorical=", ".join(name for name in names if name.startswith("k")),
                 )
@@ -112,7 +114,7 @@ def main():
                 clock, cpu, peak, size = trained(folder, kind)
                 folder_size = "–" if kind == "boosting" else f"{size:.0f}"
                 measured = f"{clock:.0f} | {cpu:.0f} | {peak:.2f} | {folder_size}"
-                if kind == "spark":
+                if kind in _ON_SPARK:
                     measured = f"{clock:.0f} | – | {peak:.2f} | {folder_size}"
                 print(f"| {rows:,} | {kind} | {measured} |", flush=True)
     load = os.getloadavg()[2]

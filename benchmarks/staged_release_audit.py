@@ -34,7 +34,7 @@ from labeldp_trainer.interactions.questions import RowWeights
 from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.one_release.rows import RowOwners, Users
-from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
 from labeldp_trainer.staged_release.plan import KINDS
 from labeldp_trainer.staged_release.release import (
     LabelQuestion,
@@ -64,16 +64,9 @@ class Case:
 
     def draws(self, table: int, release: ReleaseInStages, add_noise) -> Draws:
         """A source of answers about one of the two columns of labels."""
-        labels = self.pair[table]
-        return Draws(
-            release,
-            self.codes,
-            self.rows,
-            None,
-            lambda: labels,
-            lambda grown: None,
-            add_noise=add_noise,
-        )
+        public = PublicTable({}, release.columns, self.codes, self.rows)
+        labels = LabelColumn(self.pair[table])
+        return Draws(release, public, labels, lambda grown: None, add_noise=add_noise)
 
 
 def cases(epsilon: float) -> dict[str, Case]:

@@ -1,7 +1,7 @@
 """Training on a cluster that loses an executor.
 
-A program, since a process has only one Spark: ``python -m tests.training.spark_runs FOLDER``
-trains FOLDER/train.yaml, and prints how many results and attempts there were as a JSON object.
+A program, since a process has only one Spark: ``python -m tests.training.spark_runs FOLDER NAME``
+trains FOLDER/NAME.yaml, and prints how many results and attempts there were as a JSON object.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import json
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from labeldp_trainer import load_config, train
+from labeldp_trainer.methods import staged_release
 from labeldp_trainer.one_release import plan
 from labeldp_trainer.spark import SparkTable
+from labeldp_trainer.staged_release.draw import Draws
 
 from runtime.tests.engines.cluster import Cluster, session, wait_for
 
@@ -46,14 +49,16 @@ def marked(task: Callable[[Any], Any], folder: str) -> Callable[[Any], Any]:
     return held
 
 
-def run(it: Cluster, spark: Any, folder: Path) -> dict[str, Any]:
-    """Train without noise, meanwhile kill an executor, and count attempts."""
-    loaded, original = load_config(folder.parent / "train.yaml"), SparkTable.results
+def run(it: Cluster, spark: Any, folder: Path, name: str) -> dict[str, Any]:
+    """Train with the noise of the test, kill an executor in the first sums, and count attempts."""
+    loaded, original = load_config(folder.parent / f"{name}.yaml"), SparkTable.results
+    killed_in = int(loaded.config.method.kind == "staged_release")  # after a histogram
     folder.mkdir()
     counts: list[int] = []
 
     def results(self: SparkTable, task: Any, *, labelled: bool) -> Any:
-        found = original(self, marked(task, str(folder)), labelled=labelled)
+        own = marked(task, str(folder)) if len(counts) == killed_in else task
+        found = original(self, own, labelled=labelled)
         counts.append(len(found))
         return found
 
@@ -69,14 +74,16 @@ def run(it: Cluster, spark: Any, folder: Path) -> dict[str, Any]:
     return {"results": counts, "attempts": len(list(folder.glob("summed-*")))}
 
 
-def main(place: Path) -> None:
+def main(place: Path, name: str) -> None:
     """Print what came of the run."""
     plan.noisy = lambda total, sigma: total  # type: ignore[assignment]
+    add = lambda exact, sigma: exact + sigma // 3  # noqa: E731
+    staged_release.Draws = partial(Draws, add_noise=add)  # type: ignore[misc, assignment]
     it = Cluster(place, CLUSTER)
     spark = session(it, **{"spark.sql.files.maxPartitionBytes": "32k"})
-    print(json.dumps(run(it, spark, place / "lost")), flush=True)  # noqa: T201
+    print(json.dumps(run(it, spark, place / "lost", name)), flush=True)  # noqa: T201
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

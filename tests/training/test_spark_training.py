@@ -1,7 +1,9 @@
-"""``labeldp train --spark``: the integers of one release are those of a table in memory."""
+"""``labeldp train --spark``: the integers of a release are those of a table in memory."""
 
 import json
 import math
+from functools import partial
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +13,23 @@ from click.testing import CliRunner
 from labeldp_trainer import InputError, load_config, train
 from labeldp_trainer import spark as module
 from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.methods import staged_release
+from labeldp_trainer.methods.interactions import codes_of
 from labeldp_trainer.one_release import plan as make
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.one_release.rows import PublicRows, Targets, label_steps
+from labeldp_trainer.one_release.rows import PublicRows, RowOwners, Targets, label_steps
+from labeldp_trainer.outcomes.verified_release import verify_release
 from labeldp_trainer.representations.learning import vectors_of_part
 from labeldp_trainer.representations.representation import restored
 from labeldp_trainer.run import RunFolder
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
+from labeldp_trainer.staged_release.release import read_staged
 
 from labeldp_compile.cli import main
 from runtime.tests.engines.conftest import run_program
 from runtime.tests.helpers import found_under
 from trainer.tests.noise import no_noise, nothing_is_drawn
+from trainer.tests.one_release.test_command import files
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
@@ -40,6 +48,12 @@ CLASSES = (
     .replace("squared", "cross_entropy")
     .replace(", label_range: [0, 9]", "")
 )
+STAGED = {
+    "counts": NUMBERS.replace("one", "staged")
+    .replace("squared", "poisson")
+    .replace("label:", "exposure: e, weights: w, label:"),
+    "colours": CLASSES.replace("one", "staged"),
+}
 
 
 def table(rows, seed):
@@ -47,7 +61,9 @@ def table(rows, seed):
     a, b, c = random.normal(size=rows), random.normal(size=rows), random.choice(list("uvw"), rows)
     y = np.clip(3 + a * b + 2 * (c == "u") + random.normal(size=rows) / 2, 0, 9)
     colour = np.where(a + b < 0, "red", np.where(c == "u", "green", "blue"))
-    return pa.table({"c": c, "a": a, "y": y, "b.x": b, "colour": colour, "user": np.arange(rows)})
+    more = {"w": random.choice([1, 2, 4], rows), "e": 0.5 + random.random(rows)}
+    own = {"c": c, "a": a, "y": y, "b.x": b, "colour": colour, "user": np.arange(rows)}
+    return pa.table(own | more)
 
 
 def write(folder):
@@ -57,8 +73,8 @@ def write(folder):
     for number, part in enumerate((whole.slice(0, 1100), whole.slice(1100))):
         pq.write_table(part, folder / "train[1]" / f"p {number}.parquet", row_group_size=400)
     pq.write_table(table(500, 1), folder / "test.parquet")
-    (folder / "train.yaml").write_text(NUMBERS)
-    (folder / "classes.yaml").write_text(CLASSES)
+    for name, text in {"train": NUMBERS, "classes": CLASSES, **STAGED}.items():
+        (folder / f"{name}.yaml").write_text(text)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +83,15 @@ def place(tmp_path_factory, spark):
     spark.conf.set("spark.sql.files.maxPartitionBytes", "32k")
     folder = tmp_path_factory.mktemp("table")
     write(folder)
-    with no_noise():
-        for name in ("train", "classes"):
+    with no_noise(), staged_noise():
+        for name in ("train", "classes", *STAGED):
             train(load_config(folder / f"{name}.yaml"), folder / "memory" / name)
     return folder
+
+
+def staged_noise(add=lambda exact, sigma: exact + sigma // 3):
+    """The same of every draw."""
+    return mock.patch.object(staged_release, "Draws", partial(Draws, add_noise=add))
 
 
 def same_integers(one, other):
@@ -87,6 +108,15 @@ def same_integers(one, other):
 
 def release_of(folder):
     return read_release(folder / "release.npz")
+
+
+_STATEMENT = {"privacy.json", "privacy.txt"}
+
+
+def differing(memory, spark):
+    """The files of a run that are not those of another one."""
+    one, other = files(memory), files(spark)
+    return {name for name in {*one, *other} if one.get(name) != other.get(name)}
 
 
 def wrapped(monkeypatch, wrap):
@@ -199,13 +229,103 @@ def test_the_noise_is_for_the_integers_that_were_summed(place, spark, monkeypatc
     assert not np.array_equal(release.statistic, memory.statistic)
 
 
+@pytest.mark.parametrize("name", STAGED)
+def test_a_staged_run_is_that_of_a_table_in_memory(place, spark, monkeypatch, name):
+    counts = wrapped(monkeypatch, lambda task: task)
+    with staged_noise():
+        train(load_config(place / f"{name}.yaml"), place / "spark" / name, spark=spark)
+    assert len(counts) == {"counts": 9, "colours": 5}[name] and min(counts) > 2
+    assert "sent sums without noise" in (place / "spark" / name / "privacy.txt").read_text()
+    assert differing(place / "memory" / name, place / "spark" / name) == _STATEMENT
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_more_rows_than_the_sample_give_every_part_the_sums_of_all_rows(
+    place, spark, monkeypatch, tmp_path, name
+):
+    """The sample decides bins and questions; what is near is the model, and not the integers."""
+    monkeypatch.setattr(module, "SAMPLED", 500)
+    original, answered = module.SparkCodes.sums, []
+
+    def sums(self, asked, labels=None, keep=None):
+        answered.append((self, asked, labels, original(self, asked, labels)))
+        return answered[-1][-1]
+
+    loaded = load_config(place / f"{name}.yaml")
+    with staged_noise(), monkeypatch.context() as patch:
+        patch.setattr(module.SparkCodes, "sums", sums)
+        result = train(loaded, tmp_path / "run", spark=spark)
+    release = read_staged(tmp_path / "run" / "release.npz")
+    encoder = RunFolder(tmp_path / "run").encoder().features
+    part = encoder.part(TableRows(place / "train[1]", loaded.config.data, (release.facts.label,)))
+    sample = answered[0][0]
+    assert len(answered) == len(release.parts) and 300 < len(sample.codes) < 700
+    heaviest = None if part.weights is None else sample.rows.weights.max()
+    rows = RowOwners(count=ROWS, weights=part.weights, heaviest=heaviest)
+    codes = codes_of(sample.columns, part.features)
+    whole = PublicTable(part.features, sample.columns, codes, rows)
+    for (_, asked, labels, found), stated in zip(answered, release.parts, strict=True):
+        own = LabelColumn(part.columns[release.facts.label], labels.read)
+        expected = whole.sums(asked, own)
+        assert np.array_equal(found.labels, expected.labels)
+        assert np.array_equal(stated.answer - stated.facts.sigma // 3, expected.labels)
+        if stated.facts.longest is not None:
+            assert stated.facts.longest == expected.lengths.longest
+            assert stated.facts.rows_sha256 == expected.lengths.sha256
+    checks = verify_release(loaded, tmp_path / "run" / "release.npz", spark=spark)
+    assert all(check.ok for check in checks) and result.rows == ROWS
+    assert result.test.model["loss"] < 0.9 * result.test.constant["loss"]
+
+
+def test_a_driver_that_is_lost_between_stages_draws_nothing_twice(place, spark, monkeypatch):
+    """Task 1 of part 5 fails for good; attempts of other tasks have computed their sums in vain."""
+    loaded, counts, lost = load_config(place / "counts.yaml"), [], ["the fifth job"]
+    folder = place / "spark" / "lost"
+
+    def failing(task):
+        def run(batches):
+            from pyspark import TaskContext
+
+            found, context = list(task(batches)), TaskContext.get()
+            if context.partitionId() == 1 and (last or context.attemptNumber() == 0):
+                raise ValueError("the label is 7")
+            yield from found
+
+        last = len(counts) == 4 and bool(lost)
+        return run
+
+    counts = wrapped(monkeypatch, failing)
+    with staged_noise(), pytest.raises(InputError) as error:
+        train(loaded, folder, spark=spark)
+    said = str(error.value)
+    assert "--resume continues" in said and "7" not in said.replace(str(place), "")
+    assert len(read_staged(folder / "release.npz").parts) == len(counts) == 4
+    drawn = []
+    lost.clear()
+
+    def noise(exact, sigma):
+        drawn.append(exact)
+        return exact + sigma // 3
+
+    with staged_noise(noise):
+        train(loaded, folder, resume=True, spark=spark)
+    assert differing(place / "memory" / "counts", folder) == _STATEMENT
+    assert len(drawn) == 5
+
+
 @pytest.mark.slow
-def test_sums_that_are_computed_again_after_an_executor_is_lost_count_once(place, tmp_path):
+@pytest.mark.parametrize(("name", "jobs"), [("train", 1), ("counts", 9)])
+def test_sums_that_are_computed_again_after_an_executor_is_lost_count_once(
+    place, tmp_path, name, jobs
+):
     write(tmp_path)
-    found = json.loads(run_program("tests.training.spark_runs", tmp_path)[-1])
-    assert len(found["results"]) == 1 and found["attempts"] > found["results"][0] > 2
-    memory = release_of(place / "memory" / "train")
-    assert same_integers(release_of(tmp_path / "lost" / "run"), memory)
+    found = json.loads(run_program("tests.training.spark_runs", tmp_path, name)[-1])
+    assert len(found["results"]) == jobs and found["attempts"] > found["results"][0] > 2
+    memory, run = place / "memory" / name, tmp_path / "lost" / "run"
+    if name == "train":
+        assert same_integers(release_of(run), release_of(memory))
+    else:
+        assert differing(memory, run) == _STATEMENT
 
 
 def test_a_run_is_resumed_fitted_again_and_verified_and_leaves_no_sum(
@@ -247,7 +367,11 @@ def refused(place, spark, tmp_path, text):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("one_release", "staged_release", "trains one_release alone"),
+        (
+            "{kind: one_release, epsilon: 1, delta: 1e-6, label_range: [0, 9]}",
+            "{kind: none}",
+            "takes",
+        ),
         ("epsilon: 1,", "epsilon: 1, user_column: user, max_examples_per_user: 1,", "not users"),
         ("loss: squared", "representation: pca\nloss: squared", "takes splines or random_fourier"),
         ("label: y", "label: y, rows: 100", "remove this key"),
@@ -279,4 +403,4 @@ def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
 
     wrapped(monkeypatch, failing)
     said = refused(place, spark, tmp_path, NUMBERS)
-    assert "nothing was drawn" in said and "7" not in said.replace(str(place), "")
+    assert "did not finish a job" in said and "7" not in said.replace(str(place), "")

@@ -145,7 +145,8 @@ _TRAIN_FORMS = {
 @click.option(
     "--spark",
     is_flag=True,
-    help="Sum over the rows on the Spark cluster of this session (one_release on Parquet files).",
+    help="Sum over the rows on the Spark cluster of this session (one_release or staged_release, "
+    "on Parquet files).",
 )
 @click.option(
     "--verbose", "-v", is_flag=True, help="Also print all metrics and the whole privacy statement."

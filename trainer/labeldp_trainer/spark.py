@@ -1,9 +1,10 @@
 """Training on a Spark cluster: a sample of the rows on the driver, and sums over all of them.
 
-Everything public is decided from the sample: the encoder, the representation, and the weights of
-the release. A task computes the integer rows of its partition from them, and returns their sum
-times the labels with the longest of these very rows: what Theorem 13 needs, with any floats of
-executors. The driver takes one result of each partition, and draws the noise.
+Everything public is decided from the sample: the encoder, the representation or the bins, and the
+weights of the release, or of its next part. A task computes the integer rows of its partition from
+them, and returns their sum times the labels with the longest of these very rows: what Theorem 13
+needs, with any floats of executors. The driver takes one result of each partition, and draws the
+noise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,19 +22,30 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from labeldp_compile.toolkit import files_of, read_schema
-from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.config.data import TableData, features_of
 from labeldp_trainer.data.features import DataPart, TableEncoder, all_finite
 from labeldp_trainer.data.table import TableColumns, table_columns
 from labeldp_trainer.errors import DataError, InputError, TrainerError
+from labeldp_trainer.interactions.columns import BinnedColumn
+from labeldp_trainer.interactions.questions import KeepRows
+from labeldp_trainer.methods.interactions import codes_of
 from labeldp_trainer.one_release.rows import (
     REHEARSED,
     Lengths,
     PublicRows,
     RowMoments,
+    RowOwners,
     RowSums,
     Targets,
     Weights,
+)
+from labeldp_trainer.staged_release.draw import (
+    LabelColumn,
+    LabelCounts,
+    Labels,
+    LabelSums,
+    PublicTable,
 )
 
 if TYPE_CHECKING:
@@ -140,6 +152,13 @@ class SparkTable:
         labels = {self.config.label: self.labels}
         return replace(sample, columns=labels, files=self.files, whole=self)
 
+    def sums(
+        self, encoder: TableEncoder, sums: SumBatch, nothing: RowSums, *, labelled: bool
+    ) -> RowSums:
+        """Over all rows, by one job. Raises DataError."""
+        task = SumRows(self.path, self.config, encoder, sums, nothing, labelled)
+        return added(*map(task.read, self.results(task, labelled=labelled)))
+
     def results(
         self, task: Callable[[Iterator[pa.RecordBatch]], Any], *, labelled: bool
     ) -> list[Any]:
@@ -159,6 +178,10 @@ class SparkTable:
         return found
 
 
+SumBatch = Callable[[DataPart, Any], RowSums]
+"""Sums over some rows, of which the labels are a column, or None."""
+
+
 @dataclass(frozen=True)
 class SumRows:
     """The function that ``mapInArrow`` calls: sums over the rows of one partition.
@@ -166,29 +189,29 @@ class SumRows:
     Attributes:
         path: of the table, for messages.
         config: what its columns are.
-        encoder, representation, weights: from columns to integer rows.
-        rounding: of ``PublicRows``.
-        targets: what labels become; None without labels.
+        encoder: from columns to features.
+        sums: of a part of the rows.
+        nothing: over no rows.
+        labelled: whether the label is the last column.
     """
 
     path: Path
     config: TableData
     encoder: TableEncoder
-    representation: Representation
-    weights: Weights
-    rounding: Any
-    targets: Targets | None
+    sums: SumBatch
+    nothing: RowSums
+    labelled: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch of one row. An error is text: Spark's own may quote a row."""
         from pyspark import TaskContext  # noqa: PLC0415
 
-        found, rows, error = self._nothing(), 0, ""
+        found, rows, error = self.nothing, 0, ""
         try:
             with threadpool_limits(1, user_api="blas"):
                 for batch in batches:
                     rows += batch.num_rows
-                    found = added(found, self.sums(batch)) if batch.num_rows else found
+                    found = added(found, self._of(batch)) if batch.num_rows else found
         except InputError as refused:
             error = str(refused)
         context: Any = TaskContext.get()
@@ -203,38 +226,22 @@ class SumRows:
         }
         yield pa.RecordBatch.from_pylist([result])
 
-    def sums(self, batch: pa.RecordBatch) -> RowSums:
-        """Those of some rows. Raises DataError."""
-        from labeldp_trainer.representations.learning import vectors_of_part  # noqa: PLC0415
-
+    def _of(self, batch: pa.RecordBatch) -> RowSums:
         label, data = self.config.label, self.config
-        others = [] if self.targets is None else [label]
+        others = [label] if self.labelled else []
         named = pa.RecordBatch.from_arrays(batch.columns, [*features_of(data), *others])
         part = self.encoder.part(table_columns(named, data, others, self.path, is_text=False))
-        vectors = vectors_of_part(self.representation, part)
-        if not all_finite(vectors):
-            reason = "the features of some rows are too far from those of the sample"
-            raise DataError(f"{self.path}: {reason}; rescale them")
-        targets = self.targets and self.targets._replace(column=part.columns[label])
-        rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, rounding=self.rounding)
-        return rows.sums(self.weights, targets)
+        return self.sums(part, part.columns.get(label))
 
     def read(self, row: Any) -> RowSums:
         """The sums in a result."""
         cross, gram, total, labels = (
             np.frombuffer(getattr(row, name), array.dtype).reshape(array.shape)
-            for name, array in zip(_ARRAYS, self._shapes, strict=True)
+            for name, array in zip(
+                _ARRAYS, (*self.nothing.moments, self.nothing.labels), strict=True
+            )
         )
         return RowSums(RowMoments(cross, gram, total), Lengths(row.longest, row.digests), labels)
-
-    def _nothing(self) -> RowSums:
-        cross, gram, total, labels = self._shapes
-        return RowSums(RowMoments(cross, gram, total), Lengths(0, b""), labels)
-
-    @property
-    def _shapes(self) -> list[Any]:
-        d, k = self.weights.width, 0 if self.targets is None else self.targets.width
-        return [np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), np.zeros((d, k), np.int64)]
 
 
 def added(*each: RowSums) -> RowSums:
@@ -266,10 +273,10 @@ class SparkRows(PublicRows):
         largest = np.append(1.0, largest)[weights.columns]
         bits = (53 - table.rows.bit_length()) // 2
         steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))) + 1 - bits)
-        maps = self.encoder, self.representation, weights, (bits, steps)
-        task = SumRows(table.path, table.config, *maps, sent)
-        results = table.results(task, labelled=sent is not None)
-        return added(*map(task.read, results))
+        sums = partial(_vector_sums, self.representation, weights, (bits, steps), sent)
+        d, k = weights.width, 0 if sent is None else sent.width
+        nothing = RowSums.zeros(d, (d, k))
+        return table.sums(self.encoder, sums, nothing, labelled=sent is not None)
 
     def sample(self, most: int = REHEARSED) -> Any:
         """At most this many of the sampled rows, in memory."""
@@ -282,20 +289,84 @@ class SparkRows(PublicRows):
         return held.sample(most)
 
 
+def _vector_sums(
+    representation: Representation,
+    weights: Weights,
+    rounding: Any,
+    targets: Targets | None,
+    part: DataPart,
+    column: Any,
+) -> RowSums:
+    """Of a part of the rows of one release. Raises DataError."""
+    from labeldp_trainer.representations.learning import vectors_of_part  # noqa: PLC0415
+
+    vectors = vectors_of_part(representation, part)
+    if not all_finite(vectors):
+        reason = "the features of some rows are too far from those of the sample"
+        raise DataError(f"{part.source}: {reason}; rescale them")
+    rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, rounding=rounding)
+    return rows.sums(weights, targets and targets._replace(column=column))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkCodes(PublicTable):
+    """Rows of a staged release on a cluster; features and bins are those of the sample.
+
+    Attributes:
+        whole: has all rows.
+        encoder: from columns to features.
+    """
+
+    whole: SparkTable
+    encoder: TableEncoder
+
+    @property
+    def count(self) -> int:
+        """Of all rows."""
+        return self.whole.rows
+
+    def sums(
+        self,
+        asked: LabelCounts | LabelSums,
+        labels: LabelColumn | None = None,
+        keep: KeepRows = lambda part, whole: None,
+    ) -> RowSums:
+        """By one job. Raises DataError."""
+        del keep
+        read, weights = None if labels is None else labels.read, self.rows.weights
+        heaviest = None if weights is None else weights.max()
+        sums = partial(_code_sums, list(self.columns), heaviest, asked, read)
+        return self.whole.sums(self.encoder, sums, asked.nothing, labelled=read is not None)
+
+
+def _code_sums(
+    columns: list[BinnedColumn],
+    heaviest: np.float32 | None,
+    asked: LabelCounts | LabelSums,
+    read: Callable[[Any], Labels] | None,
+    part: DataPart,
+    column: Any,
+) -> RowSums:
+    """Of a part of the rows of a staged release."""
+    rows = RowOwners(count=part.rows, weights=part.weights, heaviest=heaviest)
+    table = PublicTable(part.features, columns, codes_of(columns, part.features), rows)
+    return table.sums(asked, read and LabelColumn(column, read))
+
+
 def _require_supported(loaded: LoadedConfig) -> TableData:
     """The table of a config that Spark trains. Raises ConfigError for any other."""
     config, data = loaded.config, loaded.config.data
     kind = None if config.representation is None else config.representation.kind
-    one = isinstance(config.method, OneRelease)
+    one, staged = (isinstance(config.method, each) for each in (OneRelease, StagedRelease))
     rules = [
-        (not one, "method.kind", "--spark trains one_release alone"),
+        (not (one or staged), "method.kind", "--spark takes one_release or staged_release"),
         (not isinstance(data, TableData), "data.kind", "--spark reads a table of Parquet files"),
         (
             config.user_column is not None,
             "method.user_column",
             "--spark protects labels, not users",
         ),
-        (kind not in _KINDS, "representation.kind", f"--spark takes {' or '.join(_KINDS)}"),
+        (one and kind not in _KINDS, "representation.kind", f"--spark takes {' or '.join(_KINDS)}"),
         (data.rows is not None, "data.rows", "--spark reads all rows; remove this key"),
     ]
     for broken, key, reason in rules:
@@ -320,5 +391,5 @@ def _jobs(path: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError):
-        reason = "Spark did not finish a job, and nothing was drawn; its own log says why"
+        reason = "Spark did not finish a job; its own log says why; --resume continues a begun run"
         raise DataError(f"{path}: {reason}") from None

@@ -121,10 +121,11 @@ def train(
     ``steps`` with the progress of a representation, ``announce`` with a warning before anything is
     spent. ``release`` is a ``release.npz`` that methods ``one_release`` and
     ``staged_release`` fit instead of a new one. With ``spark``, a cluster sums over the rows of a
-    table for method ``one_release``.
+    table for these methods.
 
     Raises InputError for everything that the user can fix. Then there is no run folder, unless
-    training diverged, or memory was too small for what follows a release.
+    training diverged, memory was too small for what follows a release, or a cluster failed between
+    the parts of one.
     """
     try:
         return _trained(
@@ -239,12 +240,17 @@ def read(
     return dataset, Loss(loaded.config.loss, _task(loaded, builder))
 
 
-def public_setting(loaded: LoadedConfig, builder: MethodBuilder[Any], steps: Steps) -> Setting:
+def public_setting(
+    loaded: LoadedConfig,
+    builder: MethodBuilder[Any],
+    steps: Steps,
+    spark: SparkSession | None = None,
+) -> Setting:
     """That of a method that needs no labels, with at most the rows of a user that count.
 
     Raises InputError.
     """
-    dataset, loss = read(loaded, builder, ())
+    dataset, loss = read(loaded, builder, (), spark)
     model = build_model(loaded, dataset.shape, loss.task.outputs)
     return limited_to_users(Setting(loaded, dataset, model, loss, None, steps=steps))
 

@@ -14,7 +14,7 @@ from labeldp_trainer.interactions.effects import FILE, effects_of, read_effects
 from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.outcomes.explained import BAND, open_explained
-from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
 from trainer.tests.command import labeldp
@@ -231,15 +231,9 @@ class Seeded:
         )  # fmt: skip
         rows = RowOwners(count=len(self.y))
         release = ReleaseInStages(facts, self.columns)
-        draws = Draws(
-            release,
-            self.codes,
-            rows,
-            None,
-            lambda: labels,
-            lambda grown: None,
-            add_noise=self.noise,
-        )
+        table = PublicTable({}, self.columns, self.codes, rows)
+        column = LabelColumn(labels)
+        draws = Draws(release, table, column, lambda grown: None, add_noise=self.noise)
         return Learner(self.columns, self.codes, draws, rows.relative, 2).learn()
 
     def means(self, term):

@@ -1,7 +1,7 @@
 """From what was learned of a table in stages to the parameters of a model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -151,9 +151,9 @@ def _curve(curve: MeanCurve, loss: str) -> Params:
     }
 
 
-def keep_effects(run: TrainingRun, fit: Fit) -> None:
+def keep_effects(run: TrainingRun, fit: Fit, rows: int) -> None:
     """Write what ``labeldp explain`` shows into the run folder."""
-    write_bytes(run.folder.path / EXPLAINED, to_bytes(effects_of(fit)))
+    write_bytes(run.folder.path / EXPLAINED, to_bytes(replace(effects_of(fit), rows=rows)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +287,7 @@ def known_labels_method(
             columns, codes, labels, shares, extra, factors, range_, exposure=exposure
         )
         fit = learner(setting, columns, codes, source, factors).learn()
-        keep_effects(run, fit)
+        keep_effects(run, fit, train.rows)
         loss = setting.loaded.config.loss
         return params_of(fit, loss, ends, labels, randomized=extra > 0), {}
 

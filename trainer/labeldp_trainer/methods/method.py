@@ -300,14 +300,11 @@ def true_classes(setting: Setting) -> Int32[np.ndarray, " n"]:
     return class_labels(_column(setting), classes, default)
 
 
-def true_numbers(
-    setting: Setting, low: float, high: float, missing: float | None = None
-) -> Float64[np.ndarray, " n"]:
-    """The numbers of n rows in [low, high]. What is none becomes the default, ``missing``, or the
-    middle."""
+def true_numbers(setting: Setting, low: float, high: float) -> Float64[np.ndarray, " n"]:
+    """The numbers of n rows in [low, high]. What is none becomes the default, or the middle."""
     default = _default(setting)
     assert not isinstance(default, str)
-    return label_numbers(_column(setting), low, high, missing if default is None else default)
+    return label_numbers(_column(setting), low, high, default)
 
 
 def _column(setting: Setting) -> object:

@@ -63,10 +63,10 @@ _SUMMED_ELSEWHERE = (
 )
 
 
-def origin(given: Path | None, stored: Stored | None) -> tuple[Stored, tuple[str, ...]]:
+def origin(given: Path | None, setting: Setting) -> tuple[Stored, tuple[str, ...]]:
     """The kept origin of a run's release, and the words of its statement about it."""
-    if given is None and _GIVEN not in (stored or {}):
-        return {}, ()
+    if given is None and _GIVEN not in (setting.stored or {}):
+        return {}, () if setting.dataset.train.whole is None else _SUMMED_ELSEWHERE
     return {_GIVEN: np.array(1)}, _DECLARED
 
 
@@ -121,9 +121,7 @@ class OneReleaseBuilder(MethodBuilder[OneRelease]):
                 raise self.loaded.error(("method", "epsilon"), str(error)) from None
         else:
             self._require_fit(release, rows, setting)
-        keep, declared = origin(self._given, setting.stored)
-        if setting.dataset.train.whole is not None and not declared:
-            declared = _SUMMED_ELSEWHERE
+        keep, declared = origin(self._given, setting)
 
         def estimates(columns: OriginalColumns) -> CoefficientEstimates:
             return ReleasedColumns.of(columns, release.weights, rows).estimates(release)

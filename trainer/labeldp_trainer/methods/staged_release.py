@@ -1,9 +1,10 @@
 """``method: {kind: staged_release}``: adaptive noisy statistics of labels, and a fit to them."""
 
-import functools
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from labeldp_runtime.whole_file import BusyError, UnfinishedError, replaced_when_whole
@@ -12,6 +13,8 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.config.representation import silent
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.data.features import each_array
+from labeldp_trainer.data.labels import class_labels, label_numbers
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.effects import effects_of, to_bytes
@@ -29,8 +32,6 @@ from labeldp_trainer.methods.method import (
     TrainingRun,
     limited_to_users,
     require_label_type,
-    true_classes,
-    true_numbers,
 )
 from labeldp_trainer.methods.one_release import (
     AGAIN,
@@ -46,8 +47,8 @@ from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line
-from labeldp_trainer.staged_release.check import PublicTable, checks
-from labeldp_trainer.staged_release.draw import Draws, Labels
+from labeldp_trainer.staged_release.check import checks
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
 from labeldp_trainer.staged_release.plan import BudgetPlan, DeltaError
 from labeldp_trainer.staged_release.release import FILE, ReleaseInStages, StagedFacts, read_staged
 
@@ -98,18 +99,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         if not release.complete:
             self._rehearse(setting, release, table)
 
-        # read once, though several parts ask about them
-        labels = functools.cache(lambda: self._labels(setting, release.facts))
+        labels = None if release.complete else self._labels(setting, release.facts)
 
         def solve(run: TrainingRun) -> tuple[Params, Line]:
-            draws = Draws(
-                release,
-                table.codes,
-                rows,
-                setting.dataset.train.exposure,
-                None if release.complete else labels,
-                lambda grown: _write_after(run.folder.path / FILE, grown),
-            )
+            path = run.folder.path / FILE
+            draws = Draws(release, table, labels, lambda grown: _write_after(path, grown))
             ends = release.facts.label_range
             try:
                 fit = learner(setting, columns, table.codes, draws, rows.relative).learn()
@@ -118,11 +112,11 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             except ValueError:  # of linear algebra
                 reason = "rounding hides the fit to what was released, which is kept"
                 raise self.loaded.error(("method",), reason) from None
-            keep_effects(run, fit)
+            keep_effects(run, fit, table.count)
             facts: Line = {"release_sha256": draws.release.sha256}
             return params_of(fit, self.loaded.config.loss, ends), facts
 
-        keep, declared = origin(self._given, setting.stored)
+        keep, declared = origin(self._given, setting)
         return Staged(
             solve=solve,
             statement=self._statement(release, declared),
@@ -144,17 +138,17 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         places = np.flatnonzero(ranks)[:_REHEARSED_COLUMNS]
         columns, few = [release.columns[c] for c in places], table.rows.sample()
         every = slice(None, None, -(-table.rows.count // few.count))
-        codes, exposure = table.codes[every, places], setting.dataset.train.exposure
-        exposure = None if exposure is None else exposure[every]
+        features = each_array(table.features, lambda array: array[every])
+        sample = PublicTable(features, columns, table.codes[every, places], few)
         facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
         ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))
         made_up = np.zeros(few.count, np.int32)
         if ends is not None:
             made_up = np.resize(ends, few.count)  # not alike, or nothing but their mean is fitted
-        draws = Draws(none, codes, few, exposure, lambda: made_up, lambda _: None, add_noise=noisy)
+        draws = Draws(none, sample, LabelColumn(made_up), lambda _: None, add_noise=noisy)
         try:
             quiet = replace(setting, steps=silent)
-            fit = learner(quiet, columns, codes, draws, few.relative).learn()
+            fit = learner(quiet, columns, sample.codes, draws, few.relative).learn()
             to_bytes(effects_of(fit))
             params_of(fit, self.loaded.config.loss, ends)
         except DeltaError as error:
@@ -179,7 +173,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             epsilon=repr(method.epsilon),
             delta=repr(method.delta),
             label=self.loaded.config.data.label,
-            rows=rows.count,
+            rows=table.count,
             users=rows.users,
             most_rows=rows.most_rows,
             features_sha256=array_digest(table.features),
@@ -187,15 +181,17 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         )
         return ReleaseInStages(facts, tuple(table.columns))
 
-    def _labels(self, setting: Setting, facts: StagedFacts) -> Labels:
-        """The true labels [n]: numbers in the range, or classes; none is refused or counted.
+    def _labels(self, setting: Setting, facts: StagedFacts) -> LabelColumn:
+        """The true labels: numbers in the range, or classes; none is refused or counted.
 
         Without a default, a missing number stays NaN.
         """
-        if facts.classes is not None:
-            return true_classes(setting)
-        assert facts.label_range is not None
-        return true_numbers(setting, *facts.label_range, missing=math.nan)
+        default: Any = self.method.default
+        read: Any = partial(class_labels, classes=facts.classes or (), default=default)
+        if facts.label_range is not None:
+            (low, high), default = facts.label_range, math.nan if default is None else default
+            read = partial(label_numbers, low=low, high=high, default=default)
+        return LabelColumn(setting.dataset.train.columns[facts.label], read)
 
     def _require_fit(
         self,
@@ -243,9 +239,15 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
 
 def public_table(setting: Setting) -> PublicTable:
     """The public side of the training rows. Raises InputError."""
-    rows, features = RowOwners(**row_owners(setting)), setting.dataset.train.features
-    columns = learned_columns(setting)
-    return PublicTable(features, columns, codes_of(columns, features), rows)
+    train, columns = setting.dataset.train, learned_columns(setting)
+    rows = RowOwners(**row_owners(setting) | {"count": train.rows})
+    more: dict[str, Any] = {}
+    kind: type[PublicTable] = PublicTable
+    if train.whole is not None:
+        from labeldp_trainer.spark import SparkCodes  # noqa: PLC0415
+
+        kind, more = SparkCodes, {"whole": train.whole, "encoder": setting.dataset.encoder}
+    return kind(train.features, columns, codes_of(columns, train.features), rows, **more)
 
 
 def _write_after(path: Path, grown: ReleaseInStages) -> None:

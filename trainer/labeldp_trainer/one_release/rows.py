@@ -49,12 +49,14 @@ class RowOwners:
             own.
         users: what a release says of them.
         weights: [n] positive numbers, in any unit; None if all are 1.
+        heaviest: that counts as 1; None if it is the largest of these rows.
     """
 
     count: int
     owners: Int64[np.ndarray, " n"] | None = None
     users: Users | None = None
     weights: Float32[np.ndarray, " n"] | None = None
+    heaviest: np.float32 | None = None
 
     @property
     def units(self) -> int:
@@ -77,10 +79,11 @@ class RowOwners:
 
     @cached_property
     def relative(self) -> Float32[np.ndarray, " n"]:
-        """Weights, of which the largest is 1. They are the same on every processor."""
+        """Weights, of which none is larger than 1. They are the same on every processor."""
         if self.weights is None:
             return np.ones(self.count, np.float32)
-        return self.weights / self.weights.max()
+        heaviest = self.weights.max() if self.heaviest is None else self.heaviest
+        return np.minimum(self.weights / heaviest, np.float32(1))
 
     @cached_property
     def usual_length(self) -> float:
@@ -138,10 +141,9 @@ class PublicRows(RowOwners):
 
     def summed(self, weights: Weights, targets: Targets | None) -> RowSums:
         """Sums over all rows where they are: here, in memory."""
-        d = weights.width
-        cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
+        d, k = weights.width, 0 if targets is None else targets.width
+        (cross, gram, total), _, exact = RowSums.zeros(d, (d, k))
         read = np.zeros(0, np.int64) if targets is None else targets.read(targets.column)
-        exact = np.zeros((d, 0 if targets is None else targets.width), np.int64)
 
         def parts() -> IntegerRows:
             for part, used, _, integers in weights.chunks(self):
@@ -208,12 +210,18 @@ class RowSums(NamedTuple):
     Attributes:
         moments: public sums.
         lengths: public facts of the integer rows.
-        labels: [d, k] Σ q ⊗ t(y), exactly. Not private before noise is added.
+        labels: [d, k] Σ q ⊗ t(y), or counts, exactly. Not private before noise is added.
     """
 
     moments: RowMoments
     lengths: Lengths
-    labels: Int64[np.ndarray, "d k"]
+    labels: Int64[np.ndarray, ...]
+
+    @classmethod
+    def zeros(cls, d: int, labels: tuple[int, ...]) -> RowSums:
+        """Over no rows."""
+        moments = RowMoments(np.zeros((d, d)), np.zeros((d, d)), np.zeros(d))
+        return cls(moments, Lengths(0, b""), np.zeros(labels, np.int64))
 
 
 # Weighted features as integers, and what one label can change in their sum: all of it exact.

@@ -16,7 +16,7 @@ from labeldp_trainer.methods import open_method
 from labeldp_trainer.methods.interactions import learner, params_of
 from labeldp_trainer.methods.staged_release import StagedReleaseBuilder, public_table
 from labeldp_trainer.randomize import exact
-from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.training import public_setting
 
@@ -74,7 +74,7 @@ def forecasts(loaded: LoadedConfig, steps: Steps = silent) -> tuple[int, list[Fo
             own = random.normal(size=len(codes)) * deviation * np.sqrt(1 - signal)
             labels = np.clip(truth + own, *ends)
             truth = truth[:, None]
-        draws = Draws(release, codes, rows, train.exposure, lambda: labels, lambda _: None)
+        draws = Draws(release, table, LabelColumn(labels), lambda _: None)
         fit = learner(setting, columns, codes, draws, rows.relative).learn()
         params = params_of(fit, loaded.config.loss, ends)
         found = loss.predictions(predict(setting.model, params, train)).reshape(len(codes), -1)

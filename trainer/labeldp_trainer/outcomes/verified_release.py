@@ -54,7 +54,7 @@ def verify_release(
     if isinstance(method, StagedRelease):
         if published is not None:
             raise loaded.error(("method", "kind"), "--vectors is for one_release")
-        return _verify_staged(loaded, path, method, steps)
+        return _verify_staged(loaded, path, method, steps, spark)
     if not isinstance(method, OneRelease):
         raise loaded.error(
             ("method", "kind"), "expected one_release or staged_release, which have releases"
@@ -86,12 +86,16 @@ def verify_release(
 
 
 def _verify_staged(
-    loaded: LoadedConfig, path: Path, method: StagedRelease, steps: Steps
+    loaded: LoadedConfig,
+    path: Path,
+    method: StagedRelease,
+    steps: Steps,
+    spark: SparkSession | None,
 ) -> list[ReleaseCheck]:
     """The proof of all parts on their integers, and a replay of what each stage asked."""
     release = read_staged(path)
     builder = open_method(loaded, release=path)
-    setting = public_setting(loaded, builder, steps)
+    setting = public_setting(loaded, builder, steps, spark)
     table = public_table(setting)  # the release must have the same bins
     classes, label = setting.loss.task.classes, loaded.config.data.label
     found = list(staged_checks(release, method, table, classes, label))

@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32, UInt8
+from jaxtyping import Int32
 from labeldp_verify.printable import at_most
 
 from labeldp_trainer.config.method import StagedRelease as StagedConfig
-from labeldp_trainer.data import Features, array_digest
-from labeldp_trainer.data.features import factors_of
+from labeldp_trainer.data import array_digest
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 from labeldp_trainer.interactions.questions import LabelQuestion, Offset, RowWeights
 from labeldp_trainer.one_release.plan import ReleaseCheck, promise_checks
-from labeldp_trainer.one_release.rows import RowOwners
-from labeldp_trainer.staged_release.draw import Draws, measured
+from labeldp_trainer.staged_release.draw import Draws, LabelSums, PublicTable
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages
+from labeldp_trainer.staged_release.scale import LabelScale
 
 _ALIKE = 1e-2
 _SPANS_ALIKE = 0.1  # their last directions come from a few steps of an iteration in float32
 _LABELS_ALIKE = 1e-3  # of the clip
-
-
-@dataclass(frozen=True)
-class PublicTable:
-    """The public side of a table.
-
-    Attributes:
-        features: of the training rows.
-        columns: their bins and basis functions, as they are learned from the features.
-        codes: [n, columns] the bins of the rows.
-        rows: whose they are.
-    """
-
-    features: Features
-    columns: Sequence[BinnedColumn]
-    codes: UInt8[np.ndarray, "n c"]
-    rows: RowOwners
 
 
 def checks(
@@ -64,7 +46,7 @@ def checks(
         if rows.users is None
         else f"all labels of a user, at most {rows.most_rows:,}, are protected together",
     )
-    same = facts.rows == rows.count and facts.features_sha256 == array_digest(table.features)
+    same = facts.rows == table.count and facts.features_sha256 == array_digest(table.features)
     yield ReleaseCheck(same, f"the features are those of the release ({facts.rows:,} rows)")
     if not same:
         return
@@ -72,6 +54,7 @@ def checks(
     yield ReleaseCheck(same, "the bins and basis functions of the columns follow from the features")
     if not same:
         return
+    table = replace(table, columns=release.columns)
     moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
     before = ReleaseInStages(facts.model_copy(update={"parts": ()}), release.columns)
     try:
@@ -94,7 +77,8 @@ def checks(
         if part.facts.kind != "sums":
             continue
         try:
-            found = measured(part.question(facts.label_range), release, table.codes, rows)
+            question = part.question(facts.label_range)
+            found = table.sums(LabelSums(question, LabelScale(0.0), 0)).lengths
         except ValueError:  # a row that is too long
             found = None
         yield ReleaseCheck(
@@ -117,10 +101,7 @@ def replayed(
 ) -> Iterator[ReleaseCheck]:
     """Whether every stage asked what follows from features and the answers before it."""
     asked: dict[int, LabelQuestion] = {}
-    exposure = factors_of(table.features, "exposure")
-    draws = Draws(
-        release, table.codes, table.rows, exposure, None, lambda grown: None, asked.__setitem__
-    )
+    draws = Draws(release, table, None, lambda grown: None, asked.__setitem__)
     ends = release.facts.label_range
     try:
         with np.errstate(all="ignore"):

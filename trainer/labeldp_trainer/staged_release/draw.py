@@ -5,17 +5,21 @@ An answer that is stored already is given again, and nothing is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int, Int32, Int64, UInt8
+from jaxtyping import Bool, Float, Float64, Int, Int32, Int64, UInt8
 from scipy.special import softmax
 from scipy.stats import norm
 
+from labeldp_trainer.data import Features
+from labeldp_trainer.data.features import factors_of
 from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import (
     BROAD,
     MAINLY_MAINS,
@@ -32,8 +36,8 @@ from labeldp_trainer.interactions.terms import BLOCK, Terms
 from labeldp_trainer.one_release.rows import (
     STEPS,
     UNIT,
-    Lengths,
     RowOwners,
+    RowSums,
     in_steps,
     lengths,
     squared_sensitivity,
@@ -163,27 +167,197 @@ def _probable(
     return np.asarray(softmax(gains) @ np.array(places))
 
 
+@dataclass(frozen=True)
+class LabelColumn:
+    """True labels, as a release reads them.
+
+    Attributes:
+        column: the labels [n] of rows in memory.
+        read: gives of a column numbers within the range, or classes [n]. A number that is NaN is
+            in no bin, and equals every prediction.
+    """
+
+    column: Any
+    read: Callable[[Any], Labels] = np.asarray
+
+    @cached_property
+    def values(self) -> Labels:
+        """Read once, though several parts ask about them."""
+        return self.read(self.column)
+
+
+@dataclass(frozen=True)
+class PublicTable:
+    """The public side of a table.
+
+    All that is ever asked of every row is ``sums``. What else is decided may come from a sample.
+
+    Attributes:
+        features: of the n training rows, or of a sample of them.
+        columns: their bins and basis functions, as they are learned from the features.
+        codes: [s, columns] the bins of the rows.
+        rows: whose they are.
+    """
+
+    features: Features
+    columns: Sequence[BinnedColumn]
+    codes: UInt8[np.ndarray, "s c"]
+    rows: RowOwners
+    _last: dict[type, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def count(self) -> int:
+        """n."""
+        return self.rows.count
+
+    def sums(
+        self,
+        asked: LabelCounts | LabelSums,
+        labels: LabelColumn | None = None,
+        keep: KeepRows = lambda part, whole: None,
+    ) -> RowSums:
+        """Over all rows; without labels their lengths alone. No moments."""
+        return asked.over(self, None if labels is None else labels.values, keep)
+
+    def terms(self) -> Terms:
+        """Those of these rows; none is chosen."""
+        return Terms(self.columns, self.codes, ())
+
+    def predicted(self, offset: Offset) -> Float64[np.ndarray, " s"]:
+        """What labels of these rows are compared with."""
+        exposure = factors_of(self.features, "exposure")
+        return self._once(offset, lambda: offset.over(self.terms(), exposure))
+
+    def shares(self, question: LabelQuestion) -> Float[np.ndarray, " s"]:
+        """What multiplies the rows: weights, and what makes those of a user short."""
+
+        def found() -> Float[np.ndarray, " s"]:
+            relative = self.rows.relative
+            own = user_shares(self.rows, question.integer_rows(self.terms(), relative))
+            return relative if own is None else relative * own
+
+        return self._once(question, found)
+
+    def _once(self, key: object, compute: Callable[[], Any]) -> Any:
+        """Not again for the last of its kind."""
+        if self._last.get(type(key), (None,))[0] is not key:
+            self._last[type(key)] = key, compute()
+        return self._last[type(key)][1]
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """A histogram of labels, or of what is left of them by a prediction.
+
+    Attributes:
+        size: bins 0 … size − 1; a row in bin ``size`` does not count.
+        bins: the bins of labels on their scale [b], and of predictions.
+        scale: of labels.
+        offset: the prediction, if there is one.
+        weighted: whether rows count by their weights.
+    """
+
+    size: int
+    bins: Callable[[Any, Any], Int[np.ndarray, " b"]]
+    scale: LabelScale
+    offset: Offset | None = None
+    weighted: bool = False
+
+    @property
+    def nothing(self) -> RowSums:
+        """Over no rows."""
+        return RowSums.zeros(0, (self.size,))
+
+    def over(self, table: PublicTable, labels: Any, keep: KeepRows) -> RowSums:
+        """Over the rows in memory, in steps."""
+        del keep
+        found, counts = self.nothing, np.zeros(self.size + 1, np.int64)
+        steps = steps_of(table.rows) if self.weighted else np.full(len(table.codes), COUNT)
+        predicted = None if self.offset is None else table.predicted(self.offset)
+        for part in table.terms().parts(BLOCK):
+            own = None if predicted is None else predicted[part]
+            np.add.at(counts, self.bins(self.scale.of(labels[part]), own), steps[part])
+        return found._replace(labels=counts[:-1])
+
+
+@dataclass(frozen=True)
+class LabelSums:
+    """The sum of a question.
+
+    Attributes:
+        question: with rows, and what labels are compared with.
+        scale: of labels.
+        outputs: entries of t.
+    """
+
+    question: LabelQuestion
+    scale: LabelScale
+    outputs: int
+
+    @property
+    def nothing(self) -> RowSums:
+        """Over no rows."""
+        return RowSums.zeros(0, (self.question.size, self.outputs))
+
+    def over(self, table: PublicTable, labels: Any, keep: KeepRows) -> RowSums:
+        """Over the rows in memory; lengths and sums are of the same integers."""
+        question, found = self.question, self.nothing
+        predicted = None
+        if labels is not None and question.offset is not None:
+            predicted = table.predicted(question.offset)
+
+        def entries(part: slice) -> Float64[np.ndarray, "b k"]:
+            if predicted is None:
+                return (labels[part, None] == np.arange(self.outputs)).astype(np.float64)
+            # nothing if it is missing
+            apart = np.nan_to_num(self.scale.of(labels[part]) - predicted[part])
+            return in_steps(apart / question.clip)[:, None].astype(np.float64)
+
+        def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
+            for part, q in question.integer_rows(table.terms(), table.shares(question)):
+                if labels is not None:
+                    # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
+                    np.add(found.labels, (q.T @ entries(part)).astype(np.int64), out=found.labels)
+                keep(part, q)
+                yield part, q
+
+        return found._replace(lengths=lengths(rows(), table.rows))
+
+
+def steps_of(rows: RowOwners) -> Int64[np.ndarray, " n"]:
+    """What weighted rows count as: at most COUNT steps each, and not 0."""
+    return np.maximum(np.rint(rows.relative.astype(float) * COUNT).astype(np.int64), 1)
+
+
+def _bins(
+    edges: Float64[np.ndarray, " e"],
+    labels: Float64[np.ndarray, " b"],
+    predicted: Float64[np.ndarray, " b"] | None,
+) -> Int64[np.ndarray, " b"]:
+    """The bins of labels, or of the sizes of residuals; one too many for NaN."""
+    x = labels if predicted is None else np.abs(labels - predicted)
+    found = np.searchsorted(edges[1:-1], x, side="right")
+    return np.where(np.isnan(x), len(edges) - 1, found)
+
+
 @dataclass
 class Draws:
     """A source of answers that draws what is not stored.
 
+    Answers are as if the rows in memory were all rows: each is that of all, times s/n.
+
     Attributes:
         release: what is there so far.
-        codes: [n, columns] bins of the rows.
-        rows: whose they are.
-        exposure: as in ``Source``.
-        true: gives the labels, numbers within the range or classes [n]; None if all is stored. A
-            number that is NaN is in no bin, and equals every prediction.
+        table: has the rows.
+        true: the labels; None if all is stored.
         grown: called with the release whenever a part was drawn, before the next is decided.
         asked: called with the number of a stored part of sums and the question decided here.
         add_noise: gives what is released, from an exact statistic and the scale of its noise.
     """
 
     release: ReleaseInStages
-    codes: UInt8[np.ndarray, "n c"]
-    rows: RowOwners
-    exposure: Float32[np.ndarray, " n"] | None
-    true: Callable[[], Labels] | None
+    table: PublicTable
+    true: LabelColumn | None
     grown: Callable[[ReleaseInStages], None]
     asked: Callable[[int, LabelQuestion], None] = lambda part, question: None
     add_noise: Callable[[Int64[np.ndarray, "b k"], int], Int64[np.ndarray, "b k"]] = noisy
@@ -193,6 +367,9 @@ class Draws:
     def __post_init__(self) -> None:
         """Start with the first part."""
         facts = self.release.facts
+        self.table = replace(self.table, columns=self.release.columns)
+        self.rows, self.exposure = self.table.rows, factors_of(self.table.features, "exposure")
+        self._share = self.rows.count / facts.rows
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
@@ -202,17 +379,17 @@ class Draws:
         self._at, self._skewed, self._square, self._first_clip = 0, False, 0.0, 0.0
         self._slope: Callable[[float], float] = lambda clip: 1.0
         self._scale = LabelScale(0.0)
-        self._compared: tuple[Offset, Float64[np.ndarray, " n"]] | None = None
 
     def labels(self) -> FirstGuess:
         """From a noisy histogram of labels."""
         facts = self.release.facts
         if facts.label_range is None:
             assert facts.classes is not None
-            shares, _ = self._counted(lambda part: self._true[part], len(facts.classes))
+            edges = np.arange(len(facts.classes) + 1) - 0.5
+            shares, _ = self._counted(len(facts.classes), partial(_bins, edges))
             return FirstGuess.of_classes(shares)
         edges = HistogramBins.of(facts.label_range).labels
-        shares, noise = self._histogram(edges, self._numbers)
+        shares, noise = self._histogram(edges)
         middle = (edges[1:] + edges[:-1]) / 2
         if self.exposure is None:
             low, few = facts.label_range[0], not self.refined
@@ -239,10 +416,8 @@ class Draws:
 
     def residuals(self, offset: Offset) -> Residuals:
         """From a noisy histogram of the sizes of residuals."""
-        edges, predicted = HistogramBins.of(self._ends).sizes, self._predicted(offset)
-        shares, _ = self._histogram(
-            edges, lambda part: np.abs(self._numbers(part) - predicted[part])
-        )
+        edges, predicted = HistogramBins.of(self._ends).sizes, self.table.predicted(offset)
+        shares, _ = self._histogram(edges, offset)
         sizes = ResidualSizes(edges, shares)
         self._slope = sizes.slope
         cost = _CUT_SKEWED if self._skewed else _CUT
@@ -257,12 +432,10 @@ class Draws:
     def curve(self, offset: Offset, spread: float) -> MeanCurve | None:
         """From a noisy histogram of residuals in groups of rows by their prediction."""
         sigma = self._plan.sigma(self._at, histogram_sensitivity(self.rows.most_rows))
-        # a mean is one of weighted rows: at most COUNT steps each, and not 0
-        steps = np.maximum(np.rint(self.rows.relative.astype(float) * COUNT).astype(np.int64), 1)
-        groups = ResidualGroups.of(self._predicted(offset), steps, spread, sigma)
-        shares, noise = self._counted(
-            lambda part: groups.cells_of(self._numbers(part), part), groups.cells, steps
-        )
+        # a mean is one of weighted rows
+        predicted, steps = self.table.predicted(offset), steps_of(self.rows)
+        groups = ResidualGroups.of(predicted, steps, spread, sigma * self._share)
+        shares, noise = self._counted(groups.cells, groups.cells_of, offset, weighted=True)
         ends = self.release.facts.label_range
         if ends is None or self._scale.power == 1:
             return None
@@ -282,11 +455,11 @@ class Draws:
             if ends is not None and part.scale(ends[0]) != self._scale:
                 raise ValueError("the labels are on another scale")
             question = part.question(ends)
-        shares = row_shares(self._table(question), question, self.rows)
-        part = part or self._draw_sums(question, shares, keep)
+        shares = self.table.shares(question)
+        part = part or self._draw_sums(question, keep)
         self._at += 1
         unit, offset = self._unit(question.clip), question.offset
-        predicted = None if offset is None else self._predicted(offset)
+        predicted = None if offset is None else self.table.predicted(offset)
         return Answered(question, shares, part.answer * unit, part.facts.sigma * unit, predicted)
 
     @property
@@ -295,7 +468,8 @@ class Draws:
 
     def _unit(self, clip: float) -> float:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
-        return 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope(clip)
+        unit = 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope(clip)
+        return unit * self._share
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -303,63 +477,47 @@ class Draws:
         assert self.release.facts.label_range is not None
         return self._scale.ends(self.release.facts.label_range)
 
-    @property
-    def _true(self) -> Labels:
-        assert self.true is not None  # or all is stored
-        return self.true()
-
-    def _numbers(self, part: slice) -> Float64[np.ndarray, " b"]:
-        """Labels on their scale."""
-        return self._scale.of(self._true[part])
-
     def _histogram(
-        self,
-        edges: Float64[np.ndarray, " b"],
-        numbers: Callable[[slice], Float64[np.ndarray, " r"]],
+        self, edges: Float64[np.ndarray, " b"], offset: Offset | None = None
     ) -> tuple[Float64[np.ndarray, " c"], float]:
-        """Shares of numbers in bins, without what noise alone may have made; the sum is 1. And the
-        deviation of the noise of one."""
-
-        def bins(part: slice) -> Int64[np.ndarray, " r"]:
-            x = numbers(part)
-            found = np.searchsorted(edges[1:-1], x, side="right")
-            return np.where(np.isnan(x), len(edges) - 1, found)
-
-        shares, noise = self._counted(bins, len(edges) - 1)
+        """Shares of labels, or of the sizes of residuals, in bins, without what noise alone may
+        have made; the sum is 1. And the deviation of the noise of one."""
+        shares, noise = self._counted(len(edges) - 1, partial(_bins, edges), offset)
         return visible(shares, noise, np.diff(edges)), noise
 
     def _counted(
         self,
-        bins: Callable[[slice], Int[np.ndarray, " r"]],
         count: int,
-        steps: int | Int64[np.ndarray, " n"] = COUNT,
+        bins: Callable[[Any, Any], Int[np.ndarray, " r"]],
+        offset: Offset | None = None,
+        *,
+        weighted: bool = False,
     ) -> tuple[Float64[np.ndarray, " b"], float]:
         """Shares of the rows in bins 0 … count − 1, and the deviation of their noise; a row counts
         as at most COUNT steps."""
         if self._at == len(self.release.parts):
             moved = histogram_sensitivity(self.rows.most_rows)
             sigma = self._plan.sigma(self._at, moved)
-            counts = np.zeros(count + 1, np.int64)
-            for block in Terms(self.release.columns, self.codes, ()).parts(BLOCK):
-                np.add.at(counts, bins(block), steps if isinstance(steps, int) else steps[block])
+            asked = LabelCounts(count, bins, self._scale, offset, weighted)
             facts = PartFacts(
                 kind=self._plan.parts[self._at][0],
                 sigma=sigma,
                 squared_sensitivity=moved,
                 previous_sha256=self.release.sha256,
             )
-            self._grow(facts, counts[:-1])
+            self._grow(facts, self.table.sums(asked, self.true).labels)
         part = self.release.parts[self._at]
         if len(part.answer) != count:
             raise ValueError("the histogram has other bins")
         self._at += 1
-        total = float(np.mean(steps)) * self.rows.count
+        steps = float(np.mean(steps_of(self.rows))) if weighted else COUNT
+        total = steps * self.release.facts.rows
         return part.answer / total, part.facts.sigma / total
 
-    def _draw_sums(
-        self, question: LabelQuestion, shares: Float[np.ndarray, " n"], keep: KeepRows
-    ) -> ReleasePart:
-        found, total = self._summed(question, shares, keep)
+    def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
+        classes = self.release.facts.classes
+        asked = LabelSums(question, self._scale, 1 if classes is None else len(classes))
+        _, found, total = self.table.sums(asked, self.true, keep)
         moved = squared_sensitivity(found.longest, classes=self._classes)
         offset = question.offset
         facts = PartFacts(
@@ -383,33 +541,6 @@ class Draws:
         self._grow(facts, total, weights, None if offset is None else offset.weights)
         return self.release.parts[-1]
 
-    def _summed(
-        self, question: LabelQuestion, shares: Float[np.ndarray, " n"], keep: KeepRows
-    ) -> tuple[Lengths, Int64[np.ndarray, "m k"]]:
-        """The lengths of the integer rows, and their exact sum times the labels."""
-        offset, classes = question.offset, self.release.facts.classes
-        predicted = None if offset is None else self._predicted(offset)
-
-        def entries(part: slice) -> Float64[np.ndarray, "b k"]:
-            if predicted is None:
-                assert classes is not None
-                return (self._true[part, None] == np.arange(len(classes))).astype(np.float64)
-            # nothing if it is missing
-            apart = np.nan_to_num(self._numbers(part) - predicted[part])
-            return in_steps(apart / question.clip)[:, None].astype(np.float64)
-
-        outputs = 1 if classes is None else len(classes)
-        total = np.zeros((question.size, outputs), np.int64)
-
-        def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
-            for part, q in question.integer_rows(self._table(question), shares):
-                # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
-                np.add(total, (q.T @ entries(part)).astype(np.int64), out=total)
-                keep(part, q)
-                yield part, q
-
-        return lengths(rows(), self.rows), total
-
     def _grow(
         self,
         facts: PartFacts,
@@ -426,30 +557,3 @@ class Draws:
         answer = self.add_noise(exact.reshape(len(exact), -1), facts.sigma).reshape(exact.shape)
         self.release = self.release.with_part(ReleasePart(facts, answer, weights, offset))
         self.grown(self.release)
-
-    def _table(self, question: LabelQuestion) -> Terms:
-        return Terms(self.release.columns, self.codes, question.terms)
-
-    def _predicted(self, offset: Offset) -> Float64[np.ndarray, " n"]:
-        if self._compared is None or self._compared[0] is not offset:
-            found = offset.over(Terms(self.release.columns, self.codes, ()), self.exposure)
-            self._compared = offset, found
-        return self._compared[1]
-
-
-def measured(
-    question: LabelQuestion,
-    release: ReleaseInStages,
-    codes: UInt8[np.ndarray, "n c"],
-    rows: RowOwners,
-) -> Lengths:
-    """The longest integer row of a question, and their digest."""
-    table = Terms(release.columns, codes, question.terms)
-    shares = row_shares(table, question, rows)
-    return lengths(question.integer_rows(table, shares), rows)
-
-
-def row_shares(table: Terms, question: LabelQuestion, rows: RowOwners) -> Float[np.ndarray, " n"]:
-    """[n] what multiplies the rows of a question: weights, and what makes those of a user short."""
-    own = user_shares(rows, question.integer_rows(table, rows.relative))
-    return rows.relative if own is None else rows.relative * own

@@ -125,7 +125,7 @@ class ResidualGroups:
         predicted: Float64[np.ndarray, " n"],
         steps: Int64[np.ndarray, " n"],
         spread: float,
-        sigma: int,
+        sigma: float,
     ) -> Self:
         """Residuals have this variance, and counts of steps noise of this deviation."""
         groups = int(np.clip(steps.sum() / (_NOISE_OF_A_GROUP * sigma), 1, MOST_GROUPS))
@@ -142,12 +142,14 @@ class ResidualGroups:
     def _group(self) -> UInt8[np.ndarray, " n"]:
         return np.searchsorted(self.edges, self.predicted, side="right").astype(np.uint8)
 
-    def cells_of(self, labels: Float64[np.ndarray, " b"], part: slice) -> Int64[np.ndarray, " b"]:
-        """The bins of some rows with these labels; ``cells`` of a row without a label."""
-        residuals = labels - self.predicted[part]
+    def cells_of(
+        self, labels: Float64[np.ndarray, " b"], predicted: Float64[np.ndarray, " b"]
+    ) -> Int64[np.ndarray, " b"]:
+        """The bins of any rows; ``cells`` of a row without a label."""
+        residuals = labels - predicted
         cuts = np.linspace(-_WIDEST, _WIDEST, RESIDUAL_BINS - 1) * self.deviation
         bins = np.searchsorted(cuts, residuals, side="right")
-        bins += self._group[part].astype(np.int64) * RESIDUAL_BINS
+        bins += np.searchsorted(self.edges, predicted, side="right") * RESIDUAL_BINS
         return np.where(np.isnan(residuals), self.cells, bins)
 
     def curve(

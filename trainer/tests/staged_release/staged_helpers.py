@@ -10,8 +10,7 @@ from labeldp_trainer.data import array_digest
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.one_release.rows import RowOwners, Users
-from labeldp_trainer.staged_release.check import PublicTable
-from labeldp_trainer.staged_release.draw import Draws
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
 
@@ -49,9 +48,9 @@ class Table:
         return BudgetPlan.of(*numbers, classes=self.classes is not None)
 
     def draws(self, labels, release=None, grown=lambda grown: None, **more):
-        true = None if labels is None else lambda: labels
+        true = None if labels is None else LabelColumn(labels)
         found = self.release if release is None else release
-        return Draws(found, self.public.codes, self.public.rows, None, true, grown, **more)
+        return Draws(found, self.public, true, grown, **more)
 
     def learn(self, draws):
         columns, codes, rows = list(self.release.columns), self.public.codes, self.public.rows

@@ -10,9 +10,10 @@ from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.interactions.terms import Term
 from labeldp_trainer.one_release.rows import Users, squared_sensitivity
 from labeldp_trainer.staged_release.check import checks, replayed
-from labeldp_trainer.staged_release.draw import measured
+from labeldp_trainer.staged_release.draw import LabelSums
 from labeldp_trainer.staged_release.plan import MOST_SUMS, histogram_sensitivity
 from labeldp_trainer.staged_release.release import ReleaseInStages, read_staged
+from labeldp_trainer.staged_release.scale import LabelScale
 
 from trainer.tests.staged_release.staged_helpers import ALL, own_noise, table
 
@@ -81,7 +82,8 @@ def measures(own, release, number, part):
     if part.facts.kind != "sums":
         return {}
     question = part.question(release.facts.label_range)
-    found = measured(question, release, own.public.codes, own.public.rows)
+    public = dataclasses.replace(own.public, columns=release.columns)
+    found = public.sums(LabelSums(question, LabelScale(0.0), 0)).lengths
     moved = squared_sensitivity(found.longest, classes=own.classes is not None)
     sigma = own.plan.sigma(number, moved)
     return {"rows_sha256": found.sha256, "longest": found.longest} | {

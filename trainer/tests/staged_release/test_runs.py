@@ -264,7 +264,7 @@ def test_a_fit_that_fails_on_noise_alone_draws_nothing(tmp_path, monkeypatch):
 
     config, output = prepare(tmp_path, "colours")
     monkeypatch.setattr(method_module, "params_of", fails)
-    monkeypatch.setattr(method_module, "true_classes", None)  # no label is looked at
+    monkeypatch.setattr(method_module, "class_labels", fails)  # no label is looked at
     result = labeldp(config, "-o", output)
     assert result.exit_code == 2 and "nothing was released" in result.stderr
     assert not output.exists()

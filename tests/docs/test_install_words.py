@@ -13,6 +13,7 @@ FOLDERS = (
     *("labeldp_compile", "runtime", "verifier", "learn", "trainer", "docs", "tests"),
     "benchmarks",
 )
+KINDS = (".py", ".md", ".toml", ".html", ".sh", "Dockerfile")
 PROJECTS = (".", "runtime", "verifier", "learn", "trainer")
 OWN = re.compile(r"labeldp([-_.]\w+)*")
 
@@ -42,7 +43,8 @@ def declared():
 def texts():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".md", ".toml", ".html", ".sh") and path != Path(__file__):
+            kind = path.suffix or path.name
+            if kind in KINDS and path != Path(__file__):
                 yield path, path.read_text("utf-8", errors="replace")
 
 
@@ -52,15 +54,15 @@ def test_the_search_finds_names():
 
 
 def test_the_compiler_is_installed_with_what_it_needs_of_ours():
-    """Alone, pip would look for labeldp-verify and labeldp-runtime in a registry."""
+    """Alone, pip would look for labeldp-verify, labeldp-runtime and labeldp-learn in a registry."""
     commands = []
     for _, text in texts():
-        for found in re.findall(r"pip install ([^\n`#]*)", text):
+        for found in re.findall(r"pip install ((?:\\\n|[^\n`#])*)", text):
             folders = [re.sub(r"\[.*", "", word.strip("'\",;)")) for word in found.split()]
             if {".", "./labeldp"} & {*folders}:
                 commands.append({folder.rpartition("/")[2] for folder in folders})
     assert len(commands) >= 3
-    assert all({"verifier", "runtime"} <= folders for folders in commands), commands
+    assert all({"verifier", "runtime", "learn"} <= folders for folders in commands), commands
 
 
 def test_only_names_that_a_clone_or_a_dependency_has():

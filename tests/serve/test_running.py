@@ -3,6 +3,7 @@
 import datetime
 import ipaddress
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -66,6 +67,20 @@ def test_it_reads_files_anew_and_stops(tmp_path):
         elsewhere = caller.post(url(), json=BODY, headers={"host": "evil.example"})
         assert elsewhere.status_code == 421 and "name" in elsewhere.json()["error"]
     assert process.returncode == 0
+
+
+def test_processes_with_one_key_answer_alike_and_each_has_its_limit_and_counts(tmp_path):
+    Key.create(tmp_path / "labels.key")
+    given = [PLAIN, "--key", tmp_path / "labels.key", "--rate", 1]
+    answers = []
+    with running(*given) as (_, one), running(*given) as (_, other):
+        for address in (one, other):
+            with client(address) as caller:
+                answers.append(caller.post(url(), json=BODY))
+                counts = caller.get("/metrics").text
+                assert re.search(r'^labeldp_requests_total\{.*status="200"\} 1.0$', counts, re.M)
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
 
 
 def certificate(folder, name, issuer=None):

@@ -13,7 +13,6 @@ FOLDERS = (
     *("labeldp_compile", "runtime", "verifier", "learn", "trainer", "docs", "tests"),
     "benchmarks",
 )
-KINDS = (".py", ".md", ".toml", ".html", ".sh", "Dockerfile")
 PROJECTS = (".", "runtime", "verifier", "learn", "trainer")
 OWN = re.compile(r"labeldp([-_.]\w+)*")
 
@@ -42,9 +41,8 @@ def declared():
 
 def texts():
     for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*")):
-            kind = path.suffix or path.name
-            if kind in KINDS and path != Path(__file__):
+        for path in sorted({*(ROOT / folder).rglob("*")} - {Path(__file__)}):
+            if path.name.endswith((".py", ".md", ".toml", ".html", ".sh", "Dockerfile")):
                 yield path, path.read_text("utf-8", errors="replace")
 
 

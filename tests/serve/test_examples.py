@@ -28,14 +28,6 @@ def test_systemd_finds_nothing():
     assert str(UNIT) not in done.stderr
 
 
-def test_haproxy_reads_its_file():
-    if shutil.which("haproxy") is None:
-        pytest.skip("needs haproxy")
-    command = ["haproxy", "-c", "-f", FOLDER / "haproxy.cfg"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("path", [DOCKERFILE, UNIT], ids=lambda path: path.name)
 def test_options_exist(path):
     known = {option for parameter in serve_command.params for option in parameter.opts}

@@ -32,24 +32,26 @@ def demo_labels(folder):
 def main(folder):
     with tempfile.TemporaryDirectory() as name:
         true, private = demo_labels(Path(name) / "tour")
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    plt.rcParams["font.size"] = 12  # 11 pixels on a telephone
+    figure, (above, below) = plt.subplots(2, 1, figsize=(5.2, 6.4), layout="constrained")
     few = np.flatnonzero(true <= MOST)[:600]
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, few.size)
-    left.axhspan(0, 24, color="#1e5fa8", alpha=0.08, lw=0)
-    left.scatter(true[few] + jitter, private[few], s=7, color="#1e5fa8", alpha=0.45, lw=0)
-    left.set(title="One row: the noise hides the label", ylabel="private label")
-    left.text(10.4, 22.5, "range of true labels", ha="right", va="top", fontsize=9, color="#1e5fa8")
+    above.axhspan(0, 24, color="#1e5fa8", alpha=0.08, lw=0)
+    above.scatter(true[few] + jitter, private[few], s=7, color="#1e5fa8", alpha=0.45, lw=0)
+    above.set(title="One row: the noise hides the label", ylabel="private label")
+    blue = {"color": "#1e5fa8", "fontsize": 11}
+    above.text(10.4, 22.5, "range of true labels", ha="right", va="top", **blue)
     labels = np.arange(MOST + 1)
     parts = [private[true == label] for label in labels]
     means = [part.mean() for part in parts]
     margins = [1.96 * part.std(ddof=1) / len(part) ** 0.5 for part in parts]
-    right.plot(labels, labels, color="#888", lw=1.5, label="true label")
-    right.errorbar(
+    below.plot(labels, labels, color="#888", lw=1.5, label="true label")
+    below.errorbar(
         labels, means, margins, fmt="o", color="#1e5fa8", capsize=3, label="mean private label, 95%"
     )
-    right.set(title="Many rows: the average is right", ylabel="mean of private labels")
-    right.legend(loc="upper left", frameon=False)
-    for axes in (left, right):
+    below.set(title="Many rows: the average is right", ylabel="mean of private labels")
+    below.legend(loc="upper left", frameon=False)
+    for axes in (above, below):
         axes.set_xlabel("true label (doctor visits in a year)")
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(Path(folder) / "before-after.png", dpi=110)

@@ -51,7 +51,13 @@ def audit_run(
         found = outcomes.predicted(run, trained, untrained, label, Path(folder))
         claim = Claim(found.epsilon, found.delta)
         audit = audit_predictions(
-            found.trained, found.untrained, found.label, claim, confidence, found.features
+            found.trained,
+            found.untrained,
+            found.label,
+            claim,
+            confidence,
+            found.features,
+            named=found.sources,
         )
     return audit, claim
 
@@ -64,21 +70,26 @@ def audit_predictions(
     confidence: float,
     features: Sequence[str] | None = None,
     form: TextForm = PLAIN,
+    named: tuple[Path, Path] | None = None,
 ) -> ModelAudit:
     """Audit the model whose predictions are columns of two tables, with true labels.
 
     The columns are ``prediction`` (numbers or classes) or ``probability_CLASS`` of every class, as
     labeldp predict writes. All other columns of numbers and text are features, or those of
-    ``features``. Rows without a label are left out. Raises InputError.
+    ``features``. Rows without a label are left out. Raises InputError, which says ``named`` for the
+    two tables.
     """
     require_installed("audit of a model", "sklearn", install="pip install scikit-learn")
     from labeldp_learn.model_audit import LEAST_ROWS, AuditRows, audit_model  # noqa: PLC0415
 
     tables = [_read(path, label, features, form) for path in (trained, untrained)]
+    trained, untrained = named or (trained, untrained)
     names = tables[0].column_names
     if set(tables[1].column_names) != set(names):
         other = sorted(set(names) ^ set(tables[1].column_names))
         raise refused(untrained, f"has other columns than {trained}: {other[0]!r}")
+    if tables[1].select(names).equals(tables[0]):
+        raise refused(untrained, f"has the rows of {trained}; give rows that were not trained on")
     classes = _classes(tables, names, label)
     used = [
         name

@@ -374,9 +374,7 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
         randomizer = spec.named_mechanism.build(problem).randomizer
     except (ValueError, ArithmeticError, InputError):
         return None  # this prior is not the one that compile will have
-    figures, shortcomings = assess(
-        domain, randomizer, weights, budget.label, classes=spec.has_classes
-    )
+    figures, shortcomings = assess(domain, randomizer, weights, budget.label, spec.loss)
     if not settled:  # another randomizer may use all of ε
         ratio = math.exp(budget.label)
         belief = tuple((share, most_belief(ratio, share)) for share in SHARES)
@@ -388,7 +386,7 @@ def expected_use(spec: Spec, budget: EpsilonBudget, forecast: Forecast) -> Expec
     if settled:
         margin = figures.margin(max(ROWS, budget.rows or 0))
         if not spec.has_classes:
-            of_shares, _ = assess(domain, randomizer, weights, budget.label, classes=True)
+            of_shares, _ = assess(domain, randomizer, weights, budget.label, "zero_one")
             margin = of_shares.margin(max(ROWS, budget.rows or 0))
         shares = margin is not None and margin < _UNKNOWN
     prior = "uniform" if known is None else spec.prior.kind

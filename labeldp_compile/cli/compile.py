@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,7 @@ from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.observer import QUIET
 from labeldp_compile.project import PROJECT_FILE
 from labeldp_compile.spec.agreement import StaleError, require_current, specs_in
+from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.weak_promise import weak_promise
 
 if TYPE_CHECKING:
@@ -187,23 +189,30 @@ def _require_all(
 
     rules = None if policy is None else load_policy(policy)
     ledgers: dict[str, list[Entry]] = {}
+    asked_before: set[tuple[object, ...]] = set()
     for path in specs if rules is not None else changed:
         plan = plan_spec(path)
         if path in changed:
             require_writable(into, plan.spec.name, overwrite=overwrite)
         where, prior, asked = plan.spec.privacy.ledger, plan.spec.prior, plan.budget.question
         entries: list[Entry] = []
-        if where is not None and plan.ledger is not None:
+        if where is not None and asked is not None:
             place = where if is_url(where) else str(path.parent / where)
             entries = ledgers.get(place) or read_entries(place, by_spec=True)
             ledgers[place] = entries
+            assert isinstance(prior, PrivatePrior)
+            data = str(prior.data_set), str(prior.data_version)
+            # The ledger recalls for a later spec what an earlier one asked.
+            plan = replace(
+                plan, recalls=plan.recalls or (place, data, asked.digest()) in asked_before
+            )
         if rules is not None:
             require_met(judge_plan(plan, path, rules, entries), rules)
         if path in changed and entries and asked is not None and not plan.recalls:
-            name, time = str(getattr(prior, "data_set", None)), datetime.now(UTC)
-            require_budget(place, entries, name, asked.epsilon)
-            facts = {"data_set": name, "data_version": "", "epsilon": str(asked.epsilon)}
-            facts["time"] = f"{time:%Y-%m-%dT%H:%M:%SZ}"
+            require_budget(place, entries, data[0], asked.epsilon)
+            asked_before.add((place, data, asked.digest()))
+            facts = {"data_set": data[0], "data_version": "", "epsilon": str(asked.epsilon)}
+            facts["time"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
             entries.append(next_entry(entries, "spend", facts))
 
 

@@ -425,8 +425,8 @@ def _person(
     counts = PersonCounts()
     counts.seed(table, column, form, secret)
     tell(
-        f"--person-column: read {column}, but no label: {counts.persons:,} persons have up to "
-        f"{counts.largest:,} rows"
+        f"--person-column: read {column}, but no label: {counts.persons:,} persons; most rows of "
+        f"one: {counts.largest:,}"
     )
     if counts.largest > 1 and labels != 1:
         tell("aggregate to one row per person: its label then gets all of ε (docs/persons.md)")

@@ -74,7 +74,7 @@ def plan_command(
             policies[key] = load_policy(path)
     plan = plan_spec(spec)
     document, lines = plan.to_json(), _lines(plan, spec, verbose=verbose)
-    judged = {key: _judged(plan, spec, loaded) for key, loaded in policies.items()}
+    judged = {key: judged_by(plan, spec, loaded) for key, loaded in policies.items()}
     for key in sorted(judged, key=lambda key: bool(judged[key].failed)):  # the verdict is last
         document[key] = judged[key].to_json()
         lines += _verdict(judged[key], policies[key])
@@ -100,7 +100,7 @@ def _verdict(judged: Judged, policy: LoadedPolicy) -> Iterator[str]:
         yield Marked(f"allowed by {policy.path}, as far as a plan can show", "ok")
 
 
-def _judged(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
+def judged_by(plan: Plan, spec: Path, policy: LoadedPolicy) -> Judged:
     """The verdicts of the policy about the plan, and about the ledger that it would spend from."""
     from labeldp_compile.check import judge_plan  # noqa: PLC0415
 
@@ -177,7 +177,7 @@ def _totals(plan: Plan) -> list[str]:
         whose += f"; persons are in {unit.column}"
     lines.append(fact("ε per person", _spent(float(labels * total), whose)))
     if unit is not None and (seen := budget.persons) is not None and seen.largest > 1:
-        one = f"{seen.persons:,} persons have up to {seen.largest:,} rows"
+        one = f"{seen.persons:,} persons; most rows of one: {seen.largest:,}"
         if seen.extra:
             one += f" ({seen.extra:,} rows are beyond {seen.most:,}: randomize refuses them)"
         if unit.labels > 1:

@@ -9,7 +9,15 @@ import click
 from labeldp_verify.printable import Marked, at_most
 from labeldp_verify.usefulness.figures import belief_in_words
 
-from labeldp_compile.cli.command import command, complain, observing, show, text_table
+from labeldp_compile.cli.command import (
+    command,
+    complain,
+    observing,
+    require_met,
+    show,
+    text_table,
+    using_project,
+)
 from labeldp_compile.cli.options import (
     PATH,
     Whole,
@@ -131,6 +139,8 @@ def sweep_command(
         show(as_json, choice.to_json, lambda: _choice_in_words(choice, verbose=verbose))
         return
     require_output(output, spec, endings=(".html",), overwrite=overwrite)
+    if spend:
+        _require_allowed(spec, quiet=quiet)
     if output is not None:
         require_pages()
     with observing("counting labels", quiet=quiet, say=complain) as observer:
@@ -149,6 +159,19 @@ def sweep_command(
         from labeldp_compile.sweeps.page import sweep_page  # noqa: PLC0415
 
         write_text(output, sweep_page(sweep))
+
+
+def _require_allowed(spec: Path, *, quiet: bool) -> None:
+    """Raise what the policy of a project file refuses, before anything is spent."""
+    # Half a second to import, and most sweeps spend nothing.
+    from labeldp_compile.build.plan import plan_spec  # noqa: PLC0415
+    from labeldp_compile.check import load_policy  # noqa: PLC0415
+    from labeldp_compile.cli.plan import judged_by  # noqa: PLC0415
+
+    project = using_project(spec.parent, quiet=quiet)
+    if project is not None and project.policy is not None:
+        rules = load_policy(project.policy)
+        require_met(judged_by(plan_spec(spec), spec, rules), rules)
 
 
 def _mechanisms_after(start: str) -> list[str]:

@@ -117,9 +117,7 @@ class Bench:
             return Trial(mechanism, epsilon, problem=str(error))
         weights, analysis = prior.weights, analyse(randomizer)
         labels, astray = spec.domain.labels(), strays(spec.domain)
-        use, shortcomings = assess(
-            spec.domain, randomizer, weights, epsilon, classes=spec.has_classes
-        )
+        use, shortcomings = assess(spec.domain, randomizer, weights, epsilon, spec.loss)
         label_error = float(expected_loss(analysis, labels, weights, "zero_one", astray)[0])
         if use.distance is not None:
             label_error = use.distance.mean

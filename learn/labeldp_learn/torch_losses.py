@@ -31,7 +31,7 @@ class TorchForwardLogLoss(Module):  # type: ignore[misc]
     def forward(self, scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
         """The mean of −ln Pr[the private label]. Raises PrivateLabelError for other shapes."""
         _require_rows(scores, codes, self.log_chances.shape[1:])
-        likely = self.log_chances.to(scores.dtype)[codes.long()]
+        likely = _row_of_each(self.log_chances, codes).to(scores.dtype)
         return -torch.logsumexp(log_softmax(scores, dim=1) + likely, dim=1).mean()
 
 
@@ -46,7 +46,7 @@ class TorchBinaryForwardLogLoss(Module):  # type: ignore[misc]
     def forward(self, scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
         """The mean of −ln Pr[the private label]. Raises PrivateLabelError for other shapes."""
         _require_rows(scores, codes)
-        likely = self.log_chances.to(scores.dtype)[codes.long()]
+        likely = _row_of_each(self.log_chances, codes).to(scores.dtype)
         both = torch.stack([logsigmoid(-scores), logsigmoid(scores)], dim=1)
         return -torch.logsumexp(both + likely, dim=1).mean()
 
@@ -143,11 +143,11 @@ class PreferenceLoss(Module):  # type: ignore[misc]
         _require_rows(margins, codes)
         scores, kind = self.beta * margins, margins.dtype
         if self.form == "forward":
-            likely = self.log_chances.to(kind)[codes.long()]
+            likely = _row_of_each(self.log_chances, codes).to(kind)
             offsets = torch.cat([self.offsets, self.offsets.new_zeros(1)]).to(kind)[self.groups]
             labels = log_softmax(scores[:, None] * self.shares.to(kind) + offsets, dim=1)
             return -torch.logsumexp(labels + likely, dim=1).mean()
-        values = self.values.to(kind)[codes.long()]
+        values = _row_of_each(self.values, codes).to(kind)
         if self.loss == "ipo":
             c = 1 / (2 * self.beta)
             return (torch.square(margins) - 2 * c * (2 * values - 1) * margins + c * c).mean()
@@ -162,8 +162,21 @@ def _require_rows(scores: torch.Tensor, given: torch.Tensor, columns: Sequence[i
     if given.ndim != 1 or scores.shape != (*given.shape, *columns):
         raise PrivateLabelError(
             f"scores have the shape {[*scores.shape]}, and codes or targets {[*given.shape]}; they "
-            f"must be {['b', *columns]} and ['b']"
+            f"must have {[given.numel(), *columns]} and [{given.numel()}]"
         )
+
+
+def _row_of_each(table: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+    """[b, …] the table's row of each code. Raises PrivateLabelError for a code without one.
+
+    PyTorch takes −1 for the last row.
+    """
+    whole = codes.long()
+    if not ((whole == codes) & (whole >= 0) & (whole < len(table))).all():
+        raise PrivateLabelError(
+            f"expected the codes of private labels, whole numbers from 0 to {len(table) - 1}"
+        )
+    return table[whole]
 
 
 def _logs(loss: ForwardLogLoss) -> torch.Tensor:

@@ -181,5 +181,14 @@ def test_options_that_are_refused(change, said):
 
 def test_margins_of_another_shape_are_refused():
     loss = PreferenceLoss(PAIR, {"first": 1, "second": 0})
-    with pytest.raises(PrivateLabelError, match="must be"):
+    with pytest.raises(PrivateLabelError, match="must have"):
         loss(torch.zeros(3, 1), torch.zeros(3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("form", ["forward", "unbiased"])
+@pytest.mark.parametrize("code", [-1, 0.5, 2, float("nan")])
+def test_what_is_no_code_of_a_private_label_is_refused(form, code):
+    """−1 was the last output, and 0.5 was the first."""
+    loss = PreferenceLoss(PAIR, {"first": 1, "second": 0}, form=form)
+    with pytest.raises(PrivateLabelError, match="whole numbers from 0 to 1"):
+        loss(torch.zeros(2), torch.tensor([code, 1]))

@@ -181,6 +181,25 @@ def test_a_policy_counts_what_all_specs_spend_together(place):
     done("compile", "s/visits.yaml", where=place)
 
 
+def test_two_specs_that_share_a_prior_are_counted_once(place):
+    """The ledger recalls it for the second: the check of a folder counted it again."""
+    write(place / "lax.yaml", {"version": 1, "max_epsilon_dataset": 0.15})
+    write(place / "s/labeldp.yaml", changed(KEYS, policy="../lax.yaml"))
+    write(place / "s/site.yaml", changed(PLAIN, name="again"))
+    done("compile", "s", where=place)
+    assert kinds(place) == ["spend", "prior"]
+
+
+def test_a_sweep_spends_only_what_the_policy_allows(place):
+    words = ("sweep", "s/visits.yaml", "--epsilon", "1", "--json")
+    write(place / "s/labeldp.yaml", changed(KEYS, policy="../strict.yaml"))
+    message = refused(place, *words, "--spend-prior", code=1)
+    assert message.startswith("using s/labeldp.yaml: ledger ") and "max_epsilon_label" in message
+    write(place / "s/labeldp.yaml", changed(KEYS, policy="../lax.yaml"))
+    done(*words, "--spend-prior", where=place)
+    assert kinds(place) == ["spend", "prior"]
+
+
 def test_a_saved_plan_is_not_done_after_the_file_changed(place):
     done("plan", "s/visits.yaml", "--out", "visits.plan", where=place)
     write(place / "s/labeldp.yaml", changed(KEYS, ledger="../other.ledger"))

@@ -114,3 +114,26 @@ def test_labels_that_say_hardly_more_than_a_constant():
     ).require()
     assert "like_a_constant" not in [one.kind for one in unbiased.artifact.only.shortcomings]
     assert "standard deviation " in " ".join(unbiased.artifact.only.use_in_words())
+
+
+@pytest.mark.parametrize(
+    ("loss", "epsilon", "warned"),
+    [("{quantile: 0.9}", 2, False), ("{quantile: 0.9}", 0.5, True), ("absolute", 0.5, True)],
+)
+def test_a_constant_is_judged_by_the_loss_of_the_spec(loss, epsilon, warned):
+    """A quantile is meant to be off, further than the best constant in squares."""
+    text = INTEGER_SPEC.replace("loss: squared", f"loss: {loss}\ngoal: labels")
+    one = check_bytes(compile_text(text.replace("epsilon: 1.0", f"epsilon: {epsilon}")).model)
+    decoded = one.verified().only
+    found = [each.text for each in decoded.shortcomings if each.kind == "like_a_constant"]
+    use, size = decoded.usefulness, decoded.domain.size
+    assert use.distance.mean > 0.95 * use.constant and len(found) == warned
+    labels, weights = range(size), np.array(decoded.certificate.prior.weights)
+    under = 0.9 if "quantile" in loss else 1
+    over = 1.0 - under or 1
+    losses = [
+        weights @ [under * max(y - c, 0) + over * max(c - y, 0) for y in labels] for c in labels
+    ]
+    if warned:
+        least = min(losses) / weights.sum()
+        assert f"and a constant {least:.3g}." in found[0] and "have a loss of" in found[0]

@@ -54,12 +54,23 @@ def test_a_run_is_audited_on_its_own_tables_and_features(run):
 def test_other_tables_and_labels_may_be_given(run):
     train = run.parent / "train.parquet"
     pq.write_table(
-        pq.read_table(train).rename_columns(["a", "z", "y"]), run.parent / "other.parquet"
+        pq.read_table(run.parent / "test.parquet").rename_columns(["a", "z", "y"]),
+        run.parent / "other.parquet",
     )
     result = audit(run, "--untrained", run.parent / "other.parquet", "--trained", train)
     assert result.exit_code == 0, result.output
     result = audit(run, "--untrained", run.parent / "other.parquet", "--label", "z")
     assert result.exit_code == 2 and "'z'" in result.stderr
+
+
+def test_the_rows_of_training_are_no_others(run):
+    """They gave a bound of 0 and exit code 0."""
+    train = run.parent / "train.parquet"
+    result = audit(run, "--untrained", train)
+    named = (
+        f"{train}: has the rows of {run / '../train.parquet'}; give rows that were not trained on"
+    )
+    assert result.exit_code == 2 and named in result.stderr
 
 
 def test_what_the_run_states_is_not_stated_again(run):

@@ -9,7 +9,7 @@ from typing import Any
 
 from labeldp_verify.analysis import analyse, equally_likely, row, value
 from labeldp_verify.analysis.grid_labels import bias_in_range, strays
-from labeldp_verify.analysis.losses import LOSSES
+from labeldp_verify.analysis.losses import LOSSES, Loss
 from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, Integers, Output, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import least_log_bound
@@ -27,22 +27,21 @@ def assess(
     randomizer: Randomizer,
     weights: Sequence[int],
     declared: Fraction,
-    *,
-    classes: bool = False,
+    loss: Loss,
 ) -> tuple[Usefulness, list[Shortcoming]]:
     """The uses and shortcomings of a randomizer, before it has a certificate.
 
-    ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label; ``classes`` as
-    in ``usefulness``.
+    ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label.
     """
     analysis, bias = analyse(randomizer), None
     ratio = analysis.worst_ratio()
     if are_numbers(domain, randomizer):
         bias = float(analysis.biases(domain.labels(), strays(domain)).largest())
+    classes = not LOSSES[loss].needs_numbers
     figures = usefulness(domain, randomizer, weights, ratio, bias, classes=classes)
-    proved = least_log_bound(ratio)
+    epsilons = least_log_bound(ratio), declared
     return figures, find_shortcomings(
-        domain, randomizer, figures.estimable, proved, declared, figures.distances
+        domain, randomizer, figures.estimable, epsilons, (weights, loss), figures.distances
     )
 
 
@@ -104,10 +103,11 @@ class Table:
     def shortcomings(self) -> list[Shortcoming]:
         """Reasons why its labels are not useful, the worst first."""
         exact = self.certificate.exact
-        proved, declared = rational(exact.epsilon_label_bound), rational(exact.epsilon_label)
+        epsilons = rational(exact.epsilon_label_bound), rational(exact.epsilon_label)
         use = self.usefulness
+        under = self.certificate.prior.weights, self.certificate.utility.loss
         return find_shortcomings(
-            self.domain, self.randomizer, use.estimable, proved, declared, use.distances
+            self.domain, self.randomizer, use.estimable, epsilons, under, use.distances
         )
 
     def use_in_words(self) -> list[str]:

@@ -16,6 +16,7 @@ class Predicted(NamedTuple):
     Attributes:
         trained: a table of the training rows with predictions.
         untrained: one of other rows.
+        sources: the files of these rows, without predictions.
         label: the column of true labels.
         features: columns.
         epsilon: ε of the run; None if it promises none.
@@ -24,6 +25,7 @@ class Predicted(NamedTuple):
 
     trained: Path
     untrained: Path
+    sources: tuple[Path, Path]
     label: str
     features: tuple[str, ...]
     epsilon: float | None
@@ -58,5 +60,10 @@ def predicted(
     for source, output in zip((own, other), with_predictions, strict=True):
         predict_file(model, source, output, probabilities=classes)
     return Predicted(
-        *with_predictions, label or data.label, data.columns, facts.epsilon, facts.delta or 0.0
+        *with_predictions,
+        (own, other),
+        label or data.label,
+        data.columns,
+        facts.epsilon,
+        facts.delta or 0.0,
     )

@@ -4,11 +4,12 @@ A proof of privacy says nothing about usefulness: a constant is private, too. Ev
 a verdict shows these, and never calls such a file the best.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from labeldp_verify.analysis import LOSSES
+from labeldp_verify.analysis import LOSSES, CostMatrix, Loss, analyse, expected_loss, strays
 from labeldp_verify.claims import Certificate, rational
 from labeldp_verify.forms import (
     AdditiveRandomizer,
@@ -22,6 +23,7 @@ from labeldp_verify.forms import (
     are_numbers,
     sets_of,
 )
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.usefulness.estimates import (
     MAX_ENTRIES,
@@ -39,7 +41,8 @@ TOLD_APART_FROM_NONE = "told_apart_from_none"
 NOT_ESTIMABLE = "not_estimable"
 ODD_GROUPS = "odd_groups"  # which may be private, and no matter of use
 _MUCH = Fraction(1, 2)  # of a declared ε that at least is used
-_HARDLY = 0.95  # of what a constant is off by
+_HARDLY = 0.95  # of what a constant is off by, or loses
+_LABELS_TRIED = 10_000  # as constants, and less than a second
 _NAMED, _COLUMNS = 3, 24
 
 
@@ -82,18 +85,20 @@ def find_shortcomings(
     domain: Domain,
     randomizer: Randomizer,
     estimable: bool | None,
-    proved: Fraction,
-    declared: Fraction,
-    distances: tuple[float, float] | None = None,
+    epsilons: tuple[Fraction, Fraction],
+    under: tuple[Sequence[int], Loss],
+    distances: tuple[float, float] | None,
 ) -> list[Shortcoming]:
     """The shortcomings of a verified randomizer, the worst first.
 
     Args:
         estimable: whether weights exist that make its labels right on average; None if unknown.
-        proved, declared: ε of a label.
+        epsilons: of a label, the proved one and the declared one.
+        under: weights [k] in proportion to the prior, and the loss.
         distances: from the true label, of a private one and of the best constant (root mean
             squares under the prior), where private labels are off on average.
     """
+    proved, declared = epsilons
     nothing = says_nothing(randomizer, proved)
     if nothing is not None:
         return [nothing]
@@ -117,12 +122,16 @@ def find_shortcomings(
                 "declared, so these labels are noisier than necessary",
             )
         )
-    if distances is not None and distances[1] and distances[0] >= _HARDLY * distances[1]:
-        off, constant = (f"{distance:.3g}" for distance in distances)
-        text = (
-            f"under the stated prior, a private label is off by {off}, and a constant by {constant}"
-        )
-        text = f"{text}. Read one by one, private labels say little more than the constant"
+    beside = (
+        None if distances is None else _beside_a_constant(domain, randomizer, *under, distances)
+    )
+    if beside is not None and beside[1] and beside[0] >= _HARDLY * beside[1]:
+        off, constant = (f"{one:.3g}" for one in beside)
+        text = f"a private label is off by {off}, and a constant by {constant}"
+        if under[1] != "squared":
+            text = f"private labels have a loss of {off} ({under[1]}), and a constant {constant}"
+        text = f"under the stated prior, {text}. Read one by one, private labels say little more "
+        text += "than the constant"
         lines.append(Shortcoming(LIKE_A_CONSTANT, text, for_labels_only=True))
     groups = len(set(row_keys(randomizer)))
     if groups < domain.size:
@@ -140,6 +149,42 @@ def find_shortcomings(
             )
         )
     return lines
+
+
+def _beside_a_constant(
+    domain: Domain,
+    randomizer: Randomizer,
+    weights: Sequence[int],
+    loss: Loss,
+    distances: tuple[float, float],
+) -> tuple[float, float] | None:
+    """What a private label and the best constant lose on average, or ``distances`` if squared.
+
+    None where it is too much work. A convex loss of constants falls, and then rises.
+    """
+    if loss == "squared":
+        return distances
+    if isinstance(loss, CostMatrix) or domain.size > _LABELS_TRIED:
+        return None
+    labels = domain.labels()
+    assert isinstance(labels, ExactNumbers)
+    of_private = expected_loss(analyse(randomizer), labels, weights, loss, strays(domain))[0]
+
+    def of_constant(at: int) -> Fraction | float:
+        only = TableRandomizer(0, ((1,),) * domain.size, (labels.floats()[at],))
+        try:
+            return expected_loss(analyse(only), labels, weights, loss)[0]
+        except ValueError:  # infinite
+            return math.inf
+
+    low, high = 0, domain.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if of_constant(middle) > of_constant(middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    return float(of_private), float(of_constant(low))
 
 
 def row_keys(randomizer: Randomizer) -> Sequence[Hashable]:
@@ -186,14 +231,15 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
     for i, (claims, table) in enumerate(zip(stated, integers.tables, strict=True)):
         assert isinstance(table, WindowRandomizer)
         use = claims.utility
-        proved, off = rational(claims.exact.epsilon_label_bound), None
+        epsilons, off = (rational(claims.exact.epsilon_label_bound), allowed), None
+        under = claims.prior.weights, use.loss
         numbers = LOSSES[use.loss].needs_numbers and are_numbers(domain, table)
         if numbers and is_unbiased(domain, use.largest_bias):
             estimable: bool | None = True
         else:
             estimable = weights.exist(table)
             off = distances(domain, table, claims.prior.weights) if numbers else None
-        for found in find_shortcomings(domain, table, estimable, proved, allowed, off):
+        for found in find_shortcomings(domain, table, estimable, epsilons, under, off):
             tables_of.setdefault(found, []).append(i)
     return [Shortcoming(ODD_GROUPS, text) for text in odd] + [
         line

@@ -264,7 +264,7 @@ def workers():
         load(path)
         spawn = {"mp_context": get_context("spawn"), "initializer": load, "initargs": (path,)}
         with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, **spawn) as processes:
-            for size, calls in ((1, 2_000), (1_000, 1_000), (8_192, 300), (BATCH, 50)):
+            for size, calls in ((1, 1_000), (1_000, 500), (8_192, 150), (BATCH, 25)):
 
                 def both(pool, task=(work, size, calls)):
                     wait([pool.submit(*task), pool.submit(*task)])

@@ -13,6 +13,10 @@ import ssl
 import statistics
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import opendp.prelude as dp
@@ -239,26 +243,36 @@ def others(generator):
     )
 
 
-def threads(generator):
-    """Two threads with a randomizer each, against one: the ratio of labels a second."""
-    model = build("randomized_response", 52, 1).model
-    labels = generator.integers(0, 52, 50 * BATCH)
-    ratios = []
-    for _ in range(9):
-        pair = [Randomizer(model), Randomizer(model)]
-        pair[0](labels), pair[1](labels)
-        start = time.perf_counter()
-        pair[0](labels)
-        alone = time.perf_counter() - start
-        workers = [threading.Thread(target=r, args=(labels,)) for r in pair]
-        start = time.perf_counter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        ratios.append(2 * alone / (time.perf_counter() - start))
-    low, high = min(ratios), max(ratios)
-    print(f"\nTwo threads: {statistics.median(ratios):.2f} times one ({low:.2f}–{high:.2f}).")
+LOADED = []  # the randomizer of this process
+
+
+def load(path):
+    LOADED.append(Randomizer.load(path))
+
+
+def work(size, calls):
+    labels = np.arange(size) % 52
+    for _ in range(calls):
+        LOADED[0](labels)
+
+
+def workers():
+    """Two threads, and two processes, beside one thread: how many times its labels a second."""
+    print("\n| labels a call | two threads | two processes |\n|---:|---|---|")
+    with TemporaryDirectory() as folder:
+        path = build("randomized_response", 52, 1).write(Path(folder))
+        load(path)
+        spawn = {"mp_context": get_context("spawn"), "initializer": load, "initargs": (path,)}
+        with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, **spawn) as processes:
+            for size, calls in ((1, 1_000), (1_000, 500), (8_192, 150), (BATCH, 25)):
+
+                def both(pool, task=(work, size, calls)):
+                    wait([pool.submit(*task), pool.submit(*task)])
+
+                runs = [lambda s=size, c=calls: work(s, c), lambda: both(threads)]
+                one, *pairs = in_turns([*runs, lambda: both(processes)], 15, time.perf_counter)
+                cells = [as_ratio([t / 2 for t in pair], one) for pair in pairs]
+                print(f"| {size:,} | {' | '.join(cells)} |", flush=True)
 
 
 def main():
@@ -274,7 +288,7 @@ def main():
     texts(generator)
     words_in_threads()
     others(generator)
-    threads(generator)
+    workers()
 
 
 if __name__ == "__main__":

@@ -142,8 +142,9 @@ def test_what_is_needed_is_listed_in_cyclonedx(clone, dist, tmp_path):
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
-def test_all_distributions_have_one_version():
+def test_all_distributions_have_one_version_and_one_license():
     for folder in FOLDERS:
+        assert (ROOT / folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
         text = (ROOT / folder / "pyproject.toml").read_text("utf-8")
         assert tomllib.loads(text)["project"]["version"] == VERSION
         assert set(re.findall(r"\"labeldp[\w\[\]-]*==([\w.]+)\"", text)) <= {VERSION}

@@ -193,7 +193,7 @@ class Estimation:
         """Each class in words: its label, the ends of neighbours, or the labels themselves."""
         domain = self.table.domain
         names = []
-        for members in map(NDArray.tolist, self.class_members()):
+        for members in map(np.ndarray.tolist, self.class_members()):
             listed = [domain.name(domain.listed[y]) for y in members[:_LISTED]]
             neighbours = len(members) == members[-1] - members[0] + 1 > 1
             if neighbours and not isinstance(domain, CategoricalDomain):

@@ -76,7 +76,7 @@ class Rows:
         times = Counter[int]()
         for codes, *_ in read():
             found = np.unique(codes, return_counts=True)
-            times.update(dict(zip(*map(NDArray.tolist, found), strict=True)))
+            times.update(dict(zip(*map(np.ndarray.tolist, found), strict=True)))
         distinct = np.array(sorted(times), np.int64)
         counts = np.array([times[code] for code in distinct.tolist()])
         self.private, self.count = (

@@ -93,6 +93,8 @@ def float64_of(value: Any) -> float:
 
 def int64_of(value: Any) -> int | None:
     """The int64 nearest to an object; None if it is no number."""
+    if type(value) is int and INT64_MIN <= value <= INT64_MAX:
+        return value  # as most are: five times as fast
     number = _number(value)
     nearest = None if number is None else _nearest_integer(number)
     return None if nearest is None else min(max(nearest, INT64_MIN), INT64_MAX)

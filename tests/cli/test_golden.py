@@ -3,7 +3,8 @@
 A transcript is lines ``$ labeldp …``, each followed by its output (indented), its diagnostics
 (after ``!``) and its exit code if that is not 0. Comments begin with ``#``. The commands of one
 file run in one folder, which holds ``specs``, ``tests`` and the files of ``golden/inputs``. Secret
-bits are the same in every run; times and hashes are masked, and a usage error is its last line.
+bits are the same in every run, and so are the versions that an artifact states; times and hashes
+are masked, and a usage error is its last line.
 
 After a sentence has changed, write the transcripts again, and read the difference:
 
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("golden")
 MASKED = {
     "TIME": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"),
-    "HASH": re.compile(r"\b[0-9a-f]{16,64}\b"),  # of a file that names the versions of its tools
+    "HASH": re.compile(r"\b[0-9a-f]{16,64}\b"),
     "(1 + GAP)": re.compile(r"\(1 \+ \d\.\d+e-1[5-9]\)"),  # the last digits of a processor's floats
     "model of N": re.compile(r"model of [\d,]+"),
 }
@@ -59,6 +60,7 @@ def test_commands_print_what_their_transcript_says(name, tmp_path, inside, monke
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("labeldp_runtime.entropy._of_kernel", random.Random(name).randbytes)
     monkeypatch.setattr("labeldp_compile.sweeps.points.time.perf_counter", lambda: 0.0)
+    monkeypatch.setattr("labeldp_compile.build.assembly._version", lambda name: "1.0.0")
     file = GOLDEN / f"{name}.txt"
     said = file.read_text(encoding="utf-8")
     now = []

@@ -41,8 +41,8 @@ def declared():
 
 def texts():
     for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".md", ".toml", ".html", ".sh") and path != Path(__file__):
+        for path in sorted({*(ROOT / folder).rglob("*")} - {Path(__file__)}):
+            if path.name.endswith((".py", ".md", ".toml", ".html", ".sh", "Dockerfile")):
                 yield path, path.read_text("utf-8", errors="replace")
 
 
@@ -52,15 +52,15 @@ def test_the_search_finds_names():
 
 
 def test_the_compiler_is_installed_with_what_it_needs_of_ours():
-    """Alone, pip would look for labeldp-verify and labeldp-runtime in a registry."""
+    """Alone, pip would look for labeldp-verify, labeldp-runtime and labeldp-learn in a registry."""
     commands = []
     for _, text in texts():
-        for found in re.findall(r"pip install ([^\n`#]*)", text):
+        for found in re.findall(r"pip install ((?:\\\n|[^\n`#])*)", text):
             folders = [re.sub(r"\[.*", "", word.strip("'\",;)")) for word in found.split()]
             if {".", "./labeldp"} & {*folders}:
                 commands.append({folder.rpartition("/")[2] for folder in folders})
     assert len(commands) >= 3
-    assert all({"verifier", "runtime"} <= folders for folders in commands), commands
+    assert all({"verifier", "runtime", "learn"} <= folders for folders in commands), commands
 
 
 def test_only_names_that_a_clone_or_a_dependency_has():

@@ -17,7 +17,7 @@ def _known(flag: str) -> bool:
     folder = None if spec is None or spec.origin is None else Path(spec.origin).parent
     for library in () if folder is None else sorted(folder.glob("libjax_common.*")):
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as it:
-            if it.find(flag.encode()) >= 0:
+            if it.find(b"\0" + flag.encode() + b"\0") >= 0:  # not in a list of old names
                 return True
     return False
 

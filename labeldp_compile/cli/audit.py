@@ -33,7 +33,7 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.errors import InputError, require_pages
-from labeldp_compile.tabular.formats import TextForm
+from labeldp_compile.tabular.formats import TextForm, format_of
 from labeldp_compile.whole_file import require_output
 
 DEFAULT_SAMPLES = 10_000_000
@@ -141,7 +141,7 @@ def audit_command(
     elif (file / "run.json").is_file():
         form_of_audit = _RUN
     else:
-        form_of_audit = _FILE if untrained is None else _TABLE
+        form_of_audit = _FILE if untrained is None and format_of(file) is None else _TABLE
     require_form(form_of_audit, _FORMS)
     if file is not None and form_of_audit in (_RUN, _TABLE):
         claimed = None if epsilon is None else _claim(epsilon)

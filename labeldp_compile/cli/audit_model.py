@@ -42,7 +42,7 @@ def audit_model(
     if claim is None:
         found, claim = audit_run(file, trained, untrained, label, confidence)
     elif untrained is None or label is None:
-        raise InputError("a TABLE needs --label, the column of true labels")
+        raise InputError("a TABLE needs --label, the column of true labels, and --untrained")
     else:
         found = audit_predictions(file, untrained, label, claim, confidence, form=form)
     if found.poor is not None:

@@ -38,7 +38,7 @@ from labeldp_compile.cli.options import (
     text_options,
 )
 from labeldp_compile.errors import InputError, require_pages
-from labeldp_compile.tabular.formats import TextForm
+from labeldp_compile.tabular.formats import TextForm, format_of
 from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def audit_command(
     elif (file / "run.json").is_file():
         form_of_audit = _RUN
     else:
-        form_of_audit = _FILE if untrained is None else _TABLE
+        form_of_audit = _FILE if untrained is None and format_of(file) is None else _TABLE
     require_form(form_of_audit, _FORMS)
     if file is not None and form_of_audit in (_RUN, _TABLE):
         claimed = None if epsilon is None else _claim(epsilon)
@@ -173,7 +173,7 @@ def audit_command(
         if form_of_audit == _RUN:
             found, stated = audit_run(file, trained, untrained, label, sure)
         elif untrained is None or label is None:
-            raise InputError("a TABLE needs --label, the column of true labels")
+            raise InputError("a TABLE needs --label, the column of true labels, and --untrained")
         else:
             found = audit_predictions(file, untrained, label, stated, sure, form=form)
         _say_of_model(file, found, stated, output, as_json=as_json)

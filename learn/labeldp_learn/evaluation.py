@@ -13,9 +13,9 @@ smaller than that of either, because most of the noise is the same.
 Predictions must not come from these private labels: evaluate on rows, and persons, that the model
 was not trained on.
 
-Rows are read in blocks, twice for each metric: for its mean, then for the powers of what each row,
-or person, is away from it. Memory holds one block, and for AUC and deciles at most ``_MOST_LEVELS``
-distinct predictions.
+Rows are read in blocks, twice: for the means, then for the powers of what each row, or person, is
+away from them. AUC reads them twice more. Memory holds one block, and for AUC and deciles at most
+``_MOST_LEVELS`` distinct predictions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from labeldp_verify.artifact import Artifact
 from numpy.typing import ArrayLike, NDArray
 
 from labeldp_learn.columns import PrivateLabelError, array_of, indices_in, is_missing
-from labeldp_learn.intervals import CONFIDENCE
 from labeldp_learn.inversion import Floats
 from labeldp_learn.private_labels import PrivateLabels, Source, is_numeric
 
@@ -336,33 +335,48 @@ def measure(
     rows: Rows, metrics: Sequence[str], confidence: float, group: Any = None
 ) -> list[Measured]:
     """``evaluate`` for rows in blocks, which are those of ``group``. Raises PrivateLabelError."""
-    n, measured, models = rows.count, [], rows.models
-    keys = [*((model,) for model in models), *combinations(models, 2)]
-    for metric in metrics:
-        of = {model: METRICS[metric](rows, model) for model in models}
-
-        def blocks(of: Mapping[str, RowTerms] = of) -> Iterator[tuple[Any, list[Terms]]]:
-            for places, given, persons in rows.blocks():
-                each = {model: terms(places, given[model]) for model, terms in of.items()}
-                yield persons, [reduce(Terms.minus, map(each.__getitem__, key)) for key in keys]
-
-        sums = zip(*([terms.sums() for terms in each] for _, each in blocks()), strict=True)
-        low, high = RANGES.get(metric, (-math.inf, math.inf))
-        estimates = {}
-        for key, parts in zip(keys, sums, strict=True):
-            top, bottom = (math.fsum(part) / n for part in zip(*parts, strict=True))
-            ends = (low - high, high - low) if key[1:] else (low, high)
-            estimates[key] = Estimate(top, bottom, ends)
-        for who, each in blocks():
-            persons = None if who is None else np.unique(who, return_inverse=True)[1]
-            for estimate, terms in zip(estimates.values(), each, strict=True):
-                estimate.add(terms, persons)
-        for key, one in estimates.items():
-            # The difference of equal predictions is 0 for any labels.
-            one.noisy &= bool(one.top) or one.varies or not estimates[key[:1]].varies
-            found = one.value, *one.interval(_reach(confidence), n), n, one.largest
-            measured.append(Measured(metric, " − ".join(key), group, *found))
+    estimates, terms_of = _values(rows, metrics)
+    for places, given, who in rows.blocks():
+        persons = None if who is None else np.unique(who, return_inverse=True)[1]
+        for key, terms in terms_of(places, given):
+            estimates[key].add(terms, persons)
+    measured = []
+    for (metric, *models), one in estimates.items():
+        # The difference of equal predictions is 0 for any labels.
+        one.noisy &= bool(one.top) or one.varies or not estimates[metric, models[0]].varies
+        found = one.value, *one.interval(_reach(confidence), rows.count), rows.count, one.largest
+        measured.append(Measured(metric, " − ".join(models), group, *found))
     return measured
+
+
+_Key = tuple[str, ...]  # a metric, and a model, or two that are compared
+
+
+def _values(
+    rows: Rows, metrics: Sequence[str]
+) -> tuple[dict[_Key, Estimate], Callable[..., Iterator[tuple[_Key, Terms]]]]:
+    """Estimates without intervals, from one pass over the rows; and the function that gives the
+    terms of a block. Raises PrivateLabelError."""
+    keys = [*((model,) for model in rows.models), *combinations(rows.models, 2)]
+    every = {metric: {m: METRICS[metric](rows, m) for m in rows.models} for metric in metrics}
+
+    def terms_of(places: NDArray[np.int64], given: Any) -> Iterator[tuple[_Key, Terms]]:
+        for metric, of in every.items():
+            each = {model: terms(places, given[model]) for model, terms in of.items()}
+            for key in keys:
+                yield (metric, *key), reduce(Terms.minus, map(each.__getitem__, key))
+
+    sums = dict[_Key, list[tuple[float, float]]]()
+    for places, given, _ in rows.blocks():
+        for key, terms in terms_of(places, given):
+            sums.setdefault(key, []).append(terms.sums())
+    estimates = {}
+    for key, parts in sums.items():
+        top, bottom = (math.fsum(part) / rows.count for part in zip(*parts, strict=True))
+        low, high = RANGES.get(key[0], (-math.inf, math.inf))
+        ends = (low - high, high - low) if key[2:] else (low, high)
+        estimates[key] = Estimate(top, bottom, ends)
+    return estimates, terms_of
 
 
 def _distinct(column: Any, rows: int, what: str) -> tuple[list[Any], NDArray[np.int64]]:
@@ -763,7 +777,7 @@ class PrivateScorer:
         private = PrivateLabels(self.artifact, y, X if columns is None else columns)
         given = {"": self._predictions(private, estimator, X)}
         rows = _rows(private, given, np.arange(private.rows))
-        (found,) = measure(rows, [self.metric], CONFIDENCE)
+        (found,) = _values(rows, [self.metric])[0].values()
         return found.value if self.metric in LARGER_IS_BETTER else -found.value
 
     def _predictions(self, private: PrivateLabels, estimator: Any, x: Any) -> Any:

@@ -120,10 +120,10 @@ def test_no_form_of_an_audit_ignores_an_option_of_others(tmp_path, form):
         command._FILE: ["x.onnx"],
         command._FUNCTION: ["--callable", "a:b"],
         command._RUN: [tmp_path / "run"],
-        command._TABLE: ["x.csv", "--untrained", "y.csv"],
+        command._TABLE: ["x.csv"],
     }
     others = set().union(*command._FORMS.values()) - set(command._FORMS[form])
-    # a TABLE that is audited is one with --untrained
+    # FILE with --untrained is a TABLE
     for name in others - ({"untrained"} if form == command._FILE else set()):
         parameter = next(one for one in command.audit_command.params if one.name == name)
         option, value = max(parameter.opts, key=len), GIVEN.get(name, "1")

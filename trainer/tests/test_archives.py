@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
-from labeldp_trainer.data.arrays import read_npz
+from labeldp_trainer.data.arrays import batches_of_npz, read_npz
 from labeldp_trainer.errors import DAMAGE, DataError
 from labeldp_trainer.run.folder import read_arrays, write_arrays
 
@@ -69,8 +69,9 @@ def test_an_entry_that_is_no_array_is_one_error(tmp_path, head):
         archive.writestr("x.npy", entry)
     with pytest.raises(DAMAGE):
         read_arrays(tmp_path / "a.npz")
-    with pytest.raises(DataError, match=r"is not an \.npz archive|need more memory"):
-        read_npz(tmp_path / "a.npz", ["x"])
+    for read in (lambda path: read_npz(path, ["x"]), lambda path: [*batches_of_npz(path, "x")]):
+        with pytest.raises(DataError, match=r"is not an \.npz archive|need more memory"):
+            read(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("shape", [(10**15, 0), (0, 10**9, 2), (1 << 17, 0)])

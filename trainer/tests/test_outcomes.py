@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from labeldp_trainer import load_params, parse_config, train
-from labeldp_trainer.data import FeatureShape, Task
+from labeldp_trainer.data import FeatureShape, Task, arrays
 from labeldp_trainer.losses import Loss, area_under_curve, constant_metrics
 from labeldp_trainer.models import build_model
 from labeldp_trainer.outcomes.runs import Run
@@ -130,7 +130,7 @@ def test_the_test_metric_comes_out_again(place, tmp_path):
         np.testing.assert_array_equal(archive["probabilities"], shares)
 
 
-def test_archives_and_images(tmp_path):
+def test_archives_and_images(tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (60, 5, 4, 1)).astype(np.uint8)
     y = (images.mean(axis=(1, 2, 3)) > 127).astype(np.int64)
@@ -147,8 +147,9 @@ optimizer: {kind: adam, learning_rate: 0.1}
 training: {epochs: 1, batch_size: 20}
 """
     train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
-    np.savez(tmp_path / "new.npz", x=images[:7])  # without labels
-    for name in ("o.npz", "o.csv", "o.parquet"):
+    for name, order in (("o.npz", "C"), ("o.csv", "C"), ("o.parquet", "F")):
+        monkeypatch.setattr(arrays, "_ROWS", 3 if name == "o.csv" else 60)  # at a time
+        np.savez(tmp_path / "new.npz", x=np.array(images[:7], order=order))  # without labels
         labeldp("predict", tmp_path / "run", tmp_path / "new.npz", "-o", tmp_path / name)
     with np.load(tmp_path / "o.npz") as archive:
         expected = archive["prediction"].tolist()

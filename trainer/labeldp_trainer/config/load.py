@@ -123,7 +123,8 @@ def _misfits(config: Config) -> Iterator[Misfit]:
 def _data_rules(config: Config) -> Iterator[Rule]:
     data, method = config.data, config.method
     if config.loss != "cross_entropy":
-        yield data.classes is not None, "data.classes", "classes need loss: cross_entropy"
+        listed = data.classes is not None and not isinstance(data, PairsData)
+        yield listed, "data.classes", "classes need loss: cross_entropy"
         reason = "needs loss: cross_entropy; for a regression, compile the spec with goal: training"
         yield bool(getattr(method, "correction", None)), "method.correction", reason
     factors = data.factors if isinstance(data, TableData) else {}
@@ -241,14 +242,15 @@ def _method_rules(config: Config) -> Iterator[Rule]:
         reason = "is for regression; cross_entropy has classes"
         yield classes and method.label_range is not None, "method.label_range", reason
     if isinstance(method, OneRelease | StagedRelease):
-        yield from _release_rules(config.loss, method)
+        yield from _release_rules(config, method)
     if isinstance(method, OneRelease) and method.goal == "coefficients":
         reason = f"coefficients needs representation: {{kind: pca}}, {LINEAR_ONLY}"
         yield not config.linear_in_features, "method.goal", reason
         some = getattr(config.representation, "components", None) not in (None, "all")
         yield some, "representation.components", "goal: coefficients needs all; remove this key"
     if isinstance(method, Pate):
-        yield not classes, "loss", "method pate needs loss: cross_entropy"
+        reason = "method pate needs loss: cross_entropy"
+        yield not classes and config.data.classes is None, "loss", reason
         too_many = len(config.data.class_list or ()) > MOST_CLASSES
         reason = f"method pate takes at most {MOST_CLASSES:,} classes; use one_release"
         yield too_many, "data.classes", reason
@@ -277,8 +279,9 @@ def _default_rules(config: Config, method: TrueLabels) -> Iterator[Rule]:
     yield beyond, "method.default", "is outside label_range"
 
 
-def _release_rules(loss: str, method: OneRelease | StagedRelease) -> Iterator[Rule]:
-    fit, ends = HEADS.get(loss, ()), method.label_range
+def _release_rules(config: Config, method: OneRelease | StagedRelease) -> Iterator[Rule]:
+    loss, ends = config.loss, method.label_range
+    fit = HEADS.get(loss, ())
     reason = "absolute has no closed form; use squared, poisson or cross_entropy"
     yield loss == "absolute", "loss", reason
     if isinstance(method, OneRelease):
@@ -287,7 +290,7 @@ def _release_rules(loss: str, method: OneRelease | StagedRelease) -> Iterator[Ru
     if loss == "cross_entropy":
         return
     reason = "missing: give the smallest and largest label, [low, high], or list data.classes"
-    yield ends is None, "method.label_range", reason
+    yield ends is None and config.data.classes is None, "method.label_range", reason
     if ends is not None:
         reason = "must not be negative: the labels of loss: poisson are counts"
         yield loss == "poisson" and ends[0] < 0, "method.label_range", reason

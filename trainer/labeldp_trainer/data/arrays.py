@@ -4,11 +4,13 @@ import difflib
 import gzip
 import math
 import struct
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.errors import DAMAGE, DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-_PIECE = 1 << 20  # bytes that are unpacked at a time
+_ROWS = 1 << 12  # at a time
 _FLAT, _IMAGES = 2, 4  # dimensions
 MOST_BYTE = 255
 
@@ -41,11 +43,11 @@ def read_arrays(
             arrays = read_npz(path, [config.features, *columns])
             return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
         if not columns or isinstance(named, str):
-            return _part(_images(path), {}, path, rows)
+            return _part(_images(path, read_idx(path)), {}, path, rows)
         labels = read_idx(directory / named.labels)
         if labels.ndim != 1:
             raise DataError(f"{directory / named.labels}: expected labels with 1 dimension")
-        return _part(_images(path), {config.label: labels}, path, rows)
+        return _part(_images(path, read_idx(path)), {config.label: labels}, path, rows)
 
 
 @contextmanager
@@ -57,9 +59,19 @@ def _in_memory(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: its arrays need more memory than there is") from None
 
 
-def _images(path: Path) -> NDArray[Any]:
+def batches_of_arrays(config: NpzData | IdxData, path: Path) -> Iterator[DataPart]:
+    """The features of a file, some rows at a time. Raises DataError."""
+    with _in_memory(path):
+        if isinstance(config, NpzData):
+            batches = batches_of_npz(path, config.features)
+        else:
+            batches = (_images(path, batch) for batch in _batches_of_idx(path))
+        for batch in batches:
+            yield _part(batch, {}, path, None)
+
+
+def _images(path: Path, images: NDArray[Any]) -> NDArray[Any]:
     """[n, height, width, channels] of an idx file. Raises DataError."""
-    images = read_idx(path)
     if images.ndim not in (3, 4):
         raise DataError(f"{path}: expected images with 3 or 4 dimensions")
     return images[..., None] if images.ndim < _IMAGES else images
@@ -67,40 +79,52 @@ def _images(path: Path) -> NDArray[Any]:
 
 def read_idx(path: Path) -> NDArray[Any]:
     """The array of an idx file, gzipped or not. Raises DataError."""
+    return np.concatenate(list(_batches_of_idx(path)))
+
+
+def _batches_of_idx(path: Path) -> Iterator[NDArray[Any]]:
+    """Some rows of an idx file at a time. Unpacks at most one byte more than its header says."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             with gzip.open(file) if packed else nullcontext(file) as opened:
-                body, shape, dtype = _idx(cast(BinaryIO, opened))
+                zero, kind, dimensions = struct.unpack(">HBB", opened.read(4))
+                if zero or not dimensions:
+                    raise KeyError
+                shape = struct.unpack(f">{dimensions}I", opened.read(4 * dimensions))
+                kind = np.dtype(_IDX_TYPES[kind])
+                for batch in _batches(cast(IO[bytes], opened), shape, kind):
+                    yield batch.astype(kind.newbyteorder("="))
+                if opened.read(1):
+                    raise ValueError
     except FileNotFoundError:
         raise DataError(f"{path}: does not exist") from None
+    except ValueError:
+        raise DataError(f"{path}: is not an idx file or is incomplete") from None
     except (OSError, EOFError, zlib.error):
         raise DataError(f"{path}: cannot be read or is damaged") from None
     except (struct.error, KeyError):
         raise DataError(f"{path}: is not an idx file") from None
-    if len(body) != math.prod(shape) * dtype.itemsize:
-        raise DataError(f"{path}: is not an idx file or is incomplete")
-    return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
-    """The body, and shape and type from the header. Unpacks at most one byte more than these."""
-    zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
-    if zero or not dimensions:
-        raise KeyError
-    shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
-    dtype = np.dtype(_IDX_TYPES[kind])
-    size = math.prod(shape) * dtype.itemsize
-    pieces, missing = [], size + 1
-    while missing and (piece := file.read(min(missing, _PIECE))):
-        pieces.append(piece)
-        missing -= len(piece)
-    return b"".join(pieces), shape, dtype
+def _batches(
+    file: IO[bytes], shape: tuple[int, ...], kind: np.dtype[Any]
+) -> Iterator[NDArray[Any]]:
+    """Some rows at a time of an array that is stored by row. Raises ValueError if some are missing.
+
+    An array without rows is one batch."""
+    size = math.prod(shape[1:]) * kind.itemsize
+    # the last batch is not tiny: networks take 1,024 rows at once, if there are as many
+    ends = range(_ROWS, shape[0] + 1 - _ROWS // 4, _ROWS)
+    for start, end in pairwise(chain([0], ends, [shape[0]])):
+        own = end - start, *shape[1:]
+        yield np.frombuffer(file.read(own[0] * size), kind).reshape(own)
 
 
-def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """The arrays with these names. Raises DataError."""
+@contextmanager
+def _archive(path: Path, names: Sequence[str]) -> Iterator[np.lib.npyio.NpzFile]:
+    """An archive that has arrays with these names. Raises DataError."""
     if not path.is_file():
         raise DataError(f"{path}: does not exist")
     try:
@@ -114,22 +138,48 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
                     listed = ", ".join(map(repr, archive.files[:12]))
                     hint = f"did you mean {close[0]!r}?" if close else f"its arrays: {listed}"
                     raise DataError(f"{path}: has no array {name!r}; {hint}")
-            arrays = {name: archive[name] for name in names}
-            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-                raise ValueError("numpy gives an entry that is no array as bytes")
-            return arrays
+            yield archive
     except DAMAGE:
         raise DataError(f"{path}: is not an .npz archive or is damaged") from None
 
 
+def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The arrays with these names. Raises DataError."""
+    with _archive(path, names) as archive:
+        arrays = {name: archive[name] for name in names}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("numpy gives an entry that is no array as bytes")
+        return arrays
+
+
+def batches_of_npz(path: Path, name: str) -> Iterator[NDArray[Any]]:
+    """Some rows of an array at a time, if it is stored by row; else all of it. Raises DataError."""
+    with _archive(path, [name]) as archive:
+        form = np.lib.format
+        with zipfile.ZipFile(path) as files, files.open(f"{name}.npy") as file:
+            old = form.read_magic(file) == (1, 0)
+            head = form.read_array_header_1_0 if old else form.read_array_header_2_0
+            shape, by_column, kind = head(file)
+            if not by_column and len(shape) in (_FLAT, _IMAGES):
+                yield from _batches(file, shape, kind)
+                return
+        yield archive[name]
+
+
 def read_embeddings(
-    path: Path, array: str, rows: int | None = None, taken: int | None = None
+    path: Path, array: str, rows: int, taken: int | None = None
 ) -> NDArray[np.float32]:
-    """Vectors [rows, d] of an archive, or only the first ``taken``. None allows any number of rows.
+    """Vectors [rows, d] of an archive, or only the first ``taken``. Raises DataError."""
+    return as_embeddings(read_npz(path, [array])[array], path, array, rows, taken)
+
+
+def as_embeddings(
+    found: NDArray[Any], path: Path, array: str, rows: int | None = None, taken: int | None = None
+) -> NDArray[np.float32]:
+    """The first ``taken`` rows of an array as vectors [rows, d]. None allows any number of rows.
 
     Raises DataError.
     """
-    found = read_npz(path, [array])[array]
     fits = found.ndim == 2 and found.dtype.kind in "buif"
     if not fits or rows not in (None, len(found[:taken])):
         raise DataError(

@@ -187,17 +187,21 @@ _BLOCK = 1 << 16  # rows
 
 
 def room(
-    shape: tuple[int, ...], kind: type[np.generic], *, by_column: bool | None = None
+    shape: tuple[int, ...],
+    kind: type[np.generic],
+    *,
+    by_column: bool | None = None,
+    most: int | None = None,
 ) -> NDArray[Any]:
     """An array to be filled with public numbers; the columns follow one another, or the rows.
 
-    A large one is in a file that has no name and is gone with the process (in TMPDIR). Unless
-    stated, it is by column, and a small one by row.
+    A large one, by default of more than ``_IN_MEMORY`` bytes, is in a file that has no name and is
+    gone with the process (in TMPDIR). Unless stated, it is by column, and a small one by row.
 
     Raises DataError if the disk has no room for it.
     """
     size = math.prod(shape) * np.dtype(kind).itemsize
-    large = size > _IN_MEMORY
+    large = size > (_IN_MEMORY if most is None else most)
     order: Literal["C", "F"] = "F" if (large if by_column is None else by_column) else "C"
     if not large:
         return np.empty(shape, kind, order)

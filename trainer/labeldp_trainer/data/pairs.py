@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,14 +105,15 @@ def batches_of_pairs(
     config: PairsData, path: Path, columns: Sequence[str] = (), most: int | None = None
 ) -> Iterator[Pairs]:
     """The pairs of one file, with further columns, at most ``most`` rows. Raises DataError."""
-    names = [*config.answers[0], *config.answers[1]]
+    named = list(zip(*config.answers, strict=True))
+    names = list(itertools.chain.from_iterable(named))
     if path.suffix.lower() == ".npz":
         arrays = read_npz(path, [*names, *columns])
         given = {name: array[:most] for name, array in arrays.items()}
         if len(names) != 2 or any(given[name].ndim != _FLAT for name in names):
             raise refused(path, "expected an array [n, p] for each answer")
         further = {name: given[name] for name in columns}
-        yield _pairs(path, further, [given[name] for name in names], None)
+        yield _pairs(path, named, further, [given[name] for name in names], None)
         return
     form = format_of(path)
     if form is None or form.is_text:
@@ -120,32 +122,23 @@ def batches_of_pairs(
     for batch in read_columns(path, list(dict.fromkeys((*names, *columns))), PLAIN, labels):
         part = batch if most is None else batch.slice(0, most)
         given = {name: part.column(name) for name in (*names, *columns)}
-        half = len(names) // 2
-        sides = [_matrix(path, [given[n] for n in own]) for own in (names[:half], names[half:])]
+        sides = [_matrix(path, given[name], alone=len(named) == 1) for name in names]
         further = {name: given[name] for name in columns}
-        yield _pairs(path, further, sides, batch.schema.metadata)
+        yield _pairs(path, named, further, sides, batch.schema.metadata)
         if most is not None and not (most := most - len(part)):
             return
 
 
-def _matrix(path: Path, columns: Sequence[pa.Array]) -> Any:
-    """[n, p] of a column of lists, or of columns of numbers; None if they are none."""
+def _matrix(path: Path, column: pa.Array, *, alone: bool) -> Any:
+    """[n, p] of a column of lists that stands ``alone``, or [n, 1] of numbers; None of others."""
     with contextlib.suppress(DataError):
-        return _numbers(path, columns)
+        if not _is_list(column.type):
+            return feature_numbers(column, "", path)[:, None]
+        lengths, numbers = np.diff(_offsets(column)), column.flatten()
+        uneven = column.null_count or (lengths != lengths[:1]).any()
+        if alone and not uneven and not _is_list(numbers.type):
+            return feature_numbers(numbers, "", path).reshape(len(column), -1)
     return None
-
-
-def _numbers(path: Path, columns: Sequence[pa.Array]) -> Any:
-    first = columns[0]
-    if len(columns) > 1 or not _is_list(first.type):
-        if any(_is_list(column.type) for column in columns):
-            return None
-        return np.stack([feature_numbers(column, "", path) for column in columns], axis=1)
-    lengths = np.diff(_offsets(first))
-    numbers = first.flatten()
-    if first.null_count or (lengths != lengths[:1]).any() or _is_list(numbers.type):
-        return None
-    return feature_numbers(numbers, "", path).reshape(len(first), -1)
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -162,21 +155,27 @@ def _offsets(column: pa.Array) -> Int64[np.ndarray, " n"]:
 
 def _pairs(
     path: Path,
+    named: Sequence[tuple[str, str]],
     columns: Mapping[str, Any],
     sides: Sequence[Any],
     schema: Mapping[bytes, bytes] | None,
 ) -> Pairs:
-    """No message says which of the two answers is meant: their order may be a label."""
-    reason = "expected finite numbers for both answers: arrays or lists of one length, or columns"
-    for side in sides:
-        if side is None or side.shape != sides[0].shape or side.dtype.kind not in "buif":
-            raise refused(path, reason)
-    if not 1 <= sides[0].shape[1] <= MOST_COLUMNS:
+    """Of ``sides``, which belong to the names in turn. No message says which of the two answers is
+    meant: their order may be a label."""
+    parts = []
+    for names, *both in zip(named, sides[::2], sides[1::2], strict=True):
+        reason = "expected finite numbers for both answers: arrays or lists of one length"
+        wrong = refused(path, f"{' and '.join(map(repr, names))}: {reason}, or columns")
+        for side in both:
+            if side is None or side.shape != both[0].shape or side.dtype.kind not in "buif":
+                raise wrong
+        with np.errstate(over="ignore"):
+            parts.append(np.stack([np.asarray(side, np.float32) for side in both]) + np.float32(0))
+        if not np.isfinite(parts[-1]).all():
+            raise wrong
+    one, other = np.concatenate(parts, axis=2)
+    if not 1 <= one.shape[1] <= MOST_COLUMNS:
         raise refused(path, f"an answer has more than {MOST_COLUMNS:,} numbers, or none")
-    with np.errstate(over="ignore"):
-        one, other = (np.ascontiguousarray(side, np.float32) + np.float32(0) for side in sides)
-    if not (np.isfinite(one).all() and np.isfinite(other).all()):
-        raise refused(path, reason)
     equal = (one == other).all(axis=1)
     turned = _digests(one) > _digests(other)
     public = np.where(turned[:, None, None], np.stack([other, one], 1), np.stack([one, other], 1))

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int16
+from jaxtyping import Bool, Float32, Float64, Int16
 
 from labeldp_trainer.data.features import room
 from labeldp_trainer.interactions.questions import LabelQuestion, Source
 from labeldp_trainer.interactions.terms import BLOCK, CellSums, Terms, tiles_of
 from labeldp_trainer.one_release.rows import UNIT
 
-_KEPT_BYTES = 7 << 28  # of rows that are not computed again
+_KEPT_BYTES = 7 << 28  # of rows in memory; others are on the disk
 _STEPS = 1 << 15  # of an entry of a kept row, which is less than 1
 
 
 class KeptRows:
     """The rows of a question in 16 bits: sums over many rows need no more."""
 
-    def __init__(self, count: int, size: int) -> None:
-        """Nothing is there yet."""
-        self.rows, self._there = np.empty((count, size), np.int16), 0
+    def __init__(self, count: int, size: int, most: int) -> None:
+        """Nothing is there yet. More than ``most`` bytes are on the disk. Raises DataError."""
+        self.rows, self._there = room((count, size), np.int16, by_column=False, most=most), 0
 
     def keep(self, part: slice, whole: Float64[np.ndarray, "b m"]) -> None:
         """Integer rows that have been computed; parts come in order."""
@@ -41,20 +41,16 @@ class Answer:
 
     Attributes:
         question: that was answered.
-        terms: of its rows.
-        shares: [n] that multiply them.
         statistic: [m, K].
         noise: its deviation.
-        kept: [n, m] the rows in 1/_STEPS, while there is room for them.
+        kept: [n, m] the rows in 1/_STEPS.
         offsets: [n] predictions that labels were compared with; None of classes.
     """
 
     question: LabelQuestion
-    terms: Terms
-    shares: Float[np.ndarray, " n"]
     statistic: Float64[np.ndarray, "m k"]
     noise: float
-    kept: Int16[np.ndarray, "n m"] | None = None
+    kept: Int16[np.ndarray, "n m"]
     offsets: Float32[np.ndarray, " n"] | None = None
 
 
@@ -139,15 +135,14 @@ class Answers:
     def ask(self, source: Source, question: LabelQuestion) -> None:
         """One more answer."""
         n = len(self.terms.codes)
-        taken = sum(each.kept.nbytes for each in self.found if each.kept is not None)
-        kept = KeptRows(n if taken + 2 * n * question.size <= _KEPT_BYTES else 0, question.size)
-        keep = kept.keep if len(kept.rows) else lambda part, whole: None
-        answered, shares, statistic, noise, predicted = source.sums(question, keep)
-        answer = Answer(answered, self.terms.of(answered.terms), shares, statistic, noise)
-        if len(kept.rows) and not kept.complete:  # the answer was there already
-            kept = self._computed(answer, slice(None))
-        if len(kept.rows):
-            answer.kept = kept.rows
+        most = _KEPT_BYTES - sum(answer.kept.nbytes for answer in self.found)
+        kept = KeptRows(n, question.size, most)
+        answered, shares, statistic, noise, predicted = source.sums(question, kept.keep)
+        if not kept.complete:  # the answer was there already
+            kept = KeptRows(n, answered.size, most)
+            for part, whole in answered.integer_rows(self.terms, shares):
+                kept.keep(part, whole)
+        answer = Answer(answered, statistic, noise, kept.rows)
         if predicted is not None:
             answer.offsets = room(predicted.shape, np.float32)
             answer.offsets[:] = predicted
@@ -168,7 +163,7 @@ class Answers:
         missing = CellSums.of(terms.of(tuple(term for term, own in chosen if not same[own.start])))
         every = CellSums.of(terms) if added else missing
         for block in terms.parts(BLOCK):
-            rows = [self._rows(answer, block) for answer in self.found]
+            rows = [answer.kept[block] for answer in self.found]
             sloped = None if working is None else working.slope[block]
             adder, other = every.adder(block), missing.adder(block)
             for at, q in _tiles(rows, sloped):
@@ -220,18 +215,8 @@ class Answers:
 
     def rows(self, part: slice) -> Float32[np.ndarray, "b m"]:
         """The rows q of all answers, of some rows of the table."""
-        found = [self._rows(answer, part) for answer in self.found]
+        found = [answer.kept[part] for answer in self.found]
         return np.concatenate(found, axis=1, dtype=np.float32) * np.float32(1 / _STEPS)
-
-    def _rows(self, answer: Answer, block: slice) -> Int16[np.ndarray, "b m"]:
-        return self._computed(answer, block).rows if answer.kept is None else answer.kept[block]
-
-    def _computed(self, answer: Answer, block: slice) -> KeptRows:
-        table = Terms(self.terms.columns, self.terms.codes[block], ())
-        kept = KeptRows(len(table.codes), answer.question.size)
-        for part, whole in answer.question.integer_rows(table, answer.shares[block]):
-            kept.keep(part, whole)
-        return kept
 
 
 def _tiles(

@@ -2,7 +2,7 @@
 
 import itertools
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,9 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import PairsData, TableData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
-from labeldp_trainer.data.arrays import read_arrays, read_embeddings
+from labeldp_trainer.data.arrays import as_embeddings, batches_of_arrays, batches_of_npz
 from labeldp_trainer.data.features import Encoder, TableEncoder
-from labeldp_trainer.data.pairs import read_pairs
+from labeldp_trainer.data.pairs import batches_of_pairs
 from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.losses import Loss, predict
@@ -91,11 +91,15 @@ class Trained:
 
     @property
     def classes(self) -> pa.Array:
-        """[k] the classes as a column has them: int64 if all are whole numbers, else text."""
-        classes = self.loss.task.classes or ()
-        if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
-            return pa.array(classes, pa.int64())
-        return pa.array(map(str, classes), pa.string())
+        """[k] the classes as a column has them."""
+        return class_column(self.loss.task.classes or ())
+
+
+def class_column(classes: Sequence[int | str]) -> pa.Array:
+    """[k] classes: int64 if all are whole numbers, else text."""
+    if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
+        return pa.array(classes, pa.int64())
+    return pa.array(map(str, classes), pa.string())
 
 
 def open_trained(path: Path) -> Trained:
@@ -246,15 +250,18 @@ def encoded_rows(
         for batch, found in table_batches(path, data, form=form, every=every):
             yield batch, found, encoder.part(found)
         return
+    parts: Iterable[DataPart]
     if (given := given_vectors(config.representation)) is not None:
-        vectors = read_embeddings(path, given.array)
-        part = DataPart(vectors, len(vectors), {}, str(path))
+        batches = (as_embeddings(b, path, given.array) for b in batches_of_npz(path, given.array))
+        parts = (DataPart(vectors, len(vectors), {}, str(path)) for vectors in batches)
     elif isinstance(config.data, PairsData):
-        part = read_pairs(config.data, path, ())
+        pairs = batches_of_pairs(config.data, path)
+        parts = (DataPart(each.vectors, len(each.vectors), {}, str(path)) for each in pairs)
     else:
         assert not isinstance(config.data, TableData)
-        part = read_arrays(config.data, Path(), str(path), ())
-    yield None, None, encoder.part(part)
+        parts = batches_of_arrays(config.data, path)
+    for part in parts:
+        yield None, None, encoder.part(part)
 
 
 def _require_free(

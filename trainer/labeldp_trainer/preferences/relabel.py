@@ -21,11 +21,18 @@ from scipy.special import softmax
 
 from labeldp_compile.toolkit import files_of, format_of, refused, replaced_when_whole, run_note
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.config.data import FIRST, SECOND, PairsData
+from labeldp_trainer.config.data import PairsData
 from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.data.pairs import Pairs, batches_of_pairs
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.outcomes.predict import PREDICTION, PROBABILITY, Progress, Trained, sink_of
+from labeldp_trainer.outcomes.predict import (
+    PREDICTION,
+    PROBABILITY,
+    Progress,
+    Trained,
+    class_column,
+    sink_of,
+)
 
 _PAIR = "probability"
 _ORDERED = ("chosen", "reject", "prefer", "winner", "loser")  # in names of columns that tell it
@@ -109,7 +116,8 @@ def _require_public(data: PairsData, keep: Sequence[str], pairs: Sequence[tuple[
                 f"--pair {one} {other}: are not named like the two answers ({named}); rename them "
                 "if they hold the same fact about each answer"
             )
-    known = [*keep, *sides, PREDICTION, _PAIR]
+    shares = {f"{PROBABILITY}{c}" for c in data.classes}
+    known = [*keep, *sides, PREDICTION, _PAIR, *shares]
     if len(set(known)) < len(known) or len(sides) < 2 * len(pairs):
         raise DataError("--keep and --pair: a column is named twice, or like a new one")
 
@@ -154,9 +162,10 @@ def _written(
     if not data.order_is_label:  # in the order of the file, which is public
         first = np.where(batch.turned, 1 - first, first)
         found |= {name: batch.columns[name] for pair in pairs for name in pair}
-        found[PREDICTION] = pa.array(np.array([FIRST, SECOND])[(first < 0.5).astype(int)])
+        found[PREDICTION] = class_column(data.classes).take(pa.array((first < 0.5).astype(int)))
         if p or relabel:
-            found |= {f"{PROBABILITY}{FIRST}": first, f"{PROBABILITY}{SECOND}": 1 - first}
+            shares = first, 1 - first
+            found |= {f"{PROBABILITY}{c}": q for c, q in zip(data.classes, shares, strict=True)}
         return pa.RecordBatch.from_pydict(found)
     turned = np.where(batch.equal, _other_text(batch, pairs), batch.turned)
     chosen_is_second = turned ^ (first < 0.5)

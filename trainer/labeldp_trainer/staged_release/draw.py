@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int32, Int64, UInt8
-from scipy.special import softmax
-from scipy.stats import norm
+from scipy.special import log_ndtr, softmax
 
 from labeldp_trainer.data import Features
 from labeldp_trainer.data.features import factors_of
@@ -110,6 +109,7 @@ _DEVIATIONS = 3.5  # of a count, which noise alone may have
 _MISSING = 2.0  # deviations, of all counts together
 _MOST_NOISE = 0.2  # of the squares of shares
 _LEAST_OF_EXPECTED = 0.25  # of the square that labels and predictions let expect
+_ROOT = 0.5 * np.log(2 * np.pi)  # logarithm
 _HIDDEN = 0.05  # of a deviation of labels: where noise of a mean is more, little is expected
 Labels = Float64[np.ndarray, " n"] | Int32[np.ndarray, " n"]
 
@@ -143,7 +143,7 @@ def visible(
         deviation = noise * np.sqrt(seen)
         if seen == 1:
             ratio = missing / deviation
-            missing += deviation * np.exp(norm.logpdf(ratio) - norm.logcdf(ratio))
+            missing += deviation * np.exp(-ratio * ratio / 2 - _ROOT - log_ndtr(ratio))
         elif missing < _MISSING * deviation:
             return np.asarray(kept / kept.sum())
         kept += missing * _probable(missing, shares, noise, hidden)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from labeldp_trainer.interactions.answers import Answer, Answers, Working
+from labeldp_trainer.interactions.answers import Answer, Answers, KeptRows, Working
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import LabelQuestion, RowWeights
 from labeldp_trainer.interactions.terms import BLOCK, MOST_WEIGHT, CellSums, Term, Terms
@@ -87,7 +87,10 @@ def test_sums_that_are_known_are_the_same_as_new_ones(logistic):
         weights = random.integers(-99, 99, (own.width, size)).astype(np.int32)
         question = LabelQuestion(chosen, RowWeights(weights, 0, 1.0), None, 1.0)
         offsets = random.normal(size=3000).astype(np.float32)
-        answers.found.append(Answer(question, own, ones, np.zeros((size, 1)), 1.0, None, offsets))
+        kept = KeptRows(3000, size, 0)
+        for part, whole in question.integer_rows(terms, ones):
+            kept.keep(part, whole)
+        answers.found.append(Answer(question, np.zeros((size, 1)), 1.0, kept.rows, offsets))
         before = answers.sums(own, working, before)
     new = answers.sums(terms, working)
     for name in ("cross", "gram", "slope", "total", "offset"):

@@ -43,6 +43,7 @@ WRONG = {
     "an endless range": (given(NUMBERS, "-6, 6", "-1e308, 1e308"), "rescale"),
     "a range for classes": (given(CLASSES, "1e-5", "1e-5, label_range: [0, 1]"), "label_range"),
     "counts below 0": (POISSON, ":6: method.label_range"),
+    "numbers that are classes": (given(CLASSES, "cross_entropy", "squared"), ": data.classes"),
     "training": (CLASSES + "training: {epochs: 1, batch_size: 1}\n", ":7: training"),
     "absolute": (given(NUMBERS, "squared", "absolute"), ":5: loss"),
     "a head for classes": (given(NUMBERS, "epsilon", "head: softmax, epsilon"), "method.head"),

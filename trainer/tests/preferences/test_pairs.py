@@ -19,7 +19,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.tabular.provenance import KEY, read_note
 
 ROWS, P = 1500, 6
-SEEN = "first: a, second: b"
+SEEN = "first: a, second: b, classes: [a, b]"
 HIDDEN = "chosen: good, rejected: bad"
 
 
@@ -46,7 +46,7 @@ def lists(vectors):
 
 
 def seen(path, a, b, first, **more):
-    label = np.where(first, "first", "second")
+    label = np.where(first, "a", "b")
     pq.write_table(pa.table({"a": lists(a), "b": lists(b), "preferred": label, **more}), path)
 
 
@@ -107,9 +107,9 @@ def test_scores_are_learned_and_turned_pairs_have_the_other_probability(tmp_path
         said = CliRunner().invoke(main, [*given, "--probabilities"])
         assert said.exit_code == 0, said.output
         found.append(pq.read_table(out))
-    one, other = (np.array(table["probability_first"]) for table in found)
+    one, other = (np.array(table["probability_a"]) for table in found)
     assert np.allclose(one, 1 - other, atol=1e-6)
-    assert ((one > 0.5) == (np.array(found[0]["prediction"]) == "first")).all()
+    assert ((one > 0.5) == (np.array(found[0]["prediction"]) == "a")).all()
 
 
 def contents(folder):
@@ -176,7 +176,7 @@ def test_labels_are_one_and_minus_one_and_ties_are_nothing(tmp_path, monkeypatch
 
     monkeypatch.setattr(method, "noisy", lambda exact, sigma: exact)
     monkeypatch.setattr("labeldp_trainer.one_release.plan.noisy", lambda exact, sigma: exact)
-    run(config(SEEN + ", classes: [1, 2]"), tmp_path)
+    run(config(SEEN.replace("[a, b]", "[1, 2]")), tmp_path)
     release = read_release(tmp_path / "run" / "release.npz")
     assert release.facts.label_range == (-1, 1) and release.columns[0] > 0
     vectors = np.load(tmp_path / "run" / "representation" / "train.npy")
@@ -287,7 +287,7 @@ def test_configs_that_are_refused(data, more, said):
         (lambda t: t.set_column(1, "bad", [[None] * 299 + [[1.0] * P]]), "finite numbers for both"),
         (lambda t: t.drop_columns(["bad"]), "no column 'bad'"),
         (lambda t: t.slice(0, 0), "has no rows"),
-        (lambda t: t.set_column(0, "good", [["x"] * 300]), "finite numbers for both"),
+        (lambda t: t.set_column(0, "good", [["x"] * 300]), "'good' and 'bad': expected finite"),
     ],
 )
 def test_files_that_are_refused(tmp_path, change, said):
@@ -320,7 +320,7 @@ def test_labels_of_a_type_that_no_class_has_are_refused(tmp_path):
     a, b, first = answers(rows=300)
     seen(tmp_path / "train.parquet", a, b, first)
     with pytest.raises(Exception, match="declared to hold"):
-        run(config(SEEN + ", classes: [1, 2]"), tmp_path)
+        run(config(SEEN.replace("[a, b]", "[1, 2]")), tmp_path)
 
 
 def test_what_would_show_the_order_is_not_written(tmp_path):

@@ -51,24 +51,6 @@ class TorchBinaryForwardLogLoss(Module):  # type: ignore[misc]
         return -torch.logsumexp(both + likely, dim=1).mean()
 
 
-class TorchUnbiasedPoissonLoss(Module):  # type: ignore[misc]
-    """The mean of exp(score) − v·score for unbiased targets v [b], which may be negative."""
-
-    def forward(self, scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """A scalar. Raises PrivateLabelError for other shapes."""
-        _require_rows(scores, targets)
-        return (torch.exp(scores) - targets * scores).mean()
-
-
-class TorchUnbiasedSquaredLoss(Module):  # type: ignore[misc]
-    """The mean of ½(score − v)² for unbiased targets v [b]."""
-
-    def forward(self, scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """A scalar. Raises PrivateLabelError for other shapes."""
-        _require_rows(scores, targets)
-        return 0.5 * torch.square(scores - targets).mean()
-
-
 class PreferenceLoss(Module):  # type: ignore[misc]
     """The loss of Bradley–Terry, DPO or IPO for margins [b] and codes [b] of private preferences.
 
@@ -155,13 +137,13 @@ class PreferenceLoss(Module):  # type: ignore[misc]
 
 
 def _require_rows(scores: torch.Tensor, given: torch.Tensor, columns: Sequence[int] = ()) -> None:
-    """Raise PrivateLabelError unless scores are [b, *columns] for [b] codes or targets.
+    """Raise PrivateLabelError unless scores are [b, *columns] for [b] codes.
 
     PyTorch would broadcast [b, 1] and [b] to [b, b], every score with every label.
     """
     if given.ndim != 1 or scores.shape != (*given.shape, *columns):
         raise PrivateLabelError(
-            f"scores have the shape {[*scores.shape]}, and codes or targets {[*given.shape]}; they "
+            f"scores have the shape {[*scores.shape]}, and codes {[*given.shape]}; they "
             f"must have {[given.numel(), *columns]} and [{given.numel()}]"
         )
 

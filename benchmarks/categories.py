@@ -1,6 +1,6 @@
 """Noise of private labels for categories: sets against other mechanisms, and the least possible.
 
-    python benchmarks/categories.py [--plot docs/images/categories.png]
+    python benchmarks/categories.py [--plot docs/images/categories.svg]
 
 The total variance of an unbiased one-hot label, for uniform classes: of the best of all ε-DP
 mechanisms (exact), of the design that a table of two million entries has room for (exact), and of
@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import matplotlib as mpl
 from labeldp_verify.analysis.share_noise import least_share_noise
 from labeldp_verify.forms.exact_numbers import exp_lower
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from shared.one_hot_noise import (
     least_bit_flips,
     least_hadamard,
@@ -31,7 +30,10 @@ from shared.one_hot_noise import (
     natural_unary,
 )
 
+from benchmarks.drawings import figure_svg
 from labeldp_compile.mechanisms.subset_selection import best_candidate
+from labeldp_compile.page.document import LIGHT
+from labeldp_compile.page.pictures import INK, picture_settings, tidy
 from labeldp_compile.solve.block_designs import noise
 
 CLASSES = (2, 3, 10, 26, 100, 1000)
@@ -156,29 +158,34 @@ def conclude(lines):
 
 def draw(lines, path):
     """Noise over the bound against ε, a panel for each number of classes."""
-    mpl.use("agg")
     sizes = sorted({line.classes for line in lines})
-    figure, axes = plt.subplots(
-        2, -(-len(sizes) // 2), figsize=(10.8, 7), sharex=True, layout="constrained", squeeze=False
-    )
-    for ax, k in zip(axes.flat, sizes, strict=False):
-        here = [line for line in lines if line.classes == k]
-        x = [float(line.epsilon) for line in here]
-        ax.plot(x, [1 + line.gap for line in here], "o-", color="black", label="ours", zorder=3)
-        for name, mark in zip(here[0].others, "sD^v", strict=True):
-            y = [float(Fraction(line.others[name]) / line.bound) for line in here]
-            ax.plot(x, y, f"{mark}-", label=name, markersize=5, linewidth=1.2)
-        ax.set(xscale="log", yscale="log", title=f"{k} classes")
-        ax.set_xticks(x, labels=[line.epsilon for line in here], fontsize=8)
-        ax.minorticks_off()
-        ticks = [t for t in (1, 1.5, 2, 5, 10, 100, 1000) if t <= max(2, ax.get_ylim()[1])]
-        ax.set_yticks(ticks, labels=[f"{t:g}" for t in ticks])
-        ax.grid(alpha=0.3)
-        ax.set_xlabel("ε")
-    figure.supylabel("noise of the one-hot label, over the least of all ε-DP mechanisms")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    figure.savefig(path, dpi=100)
+    with picture_settings():
+        figure = Figure(figsize=(5, 2.3 * -(-len(sizes) // 2) + 1), layout="constrained")
+        axes = figure.subplots(-(-len(sizes) // 2), 2, squeeze=False)
+        colours = [LIGHT[name] for name in ("accent", "mark", "good", "soft")]
+        for ax, k in zip(axes.flat, sizes, strict=False):
+            tidy(ax)
+            here = [line for line in lines if line.classes == k]
+            x = [float(line.epsilon) for line in here]
+            ax.plot(x, [1 + line.gap for line in here], "o-", color=INK, label="ours", zorder=3)
+            for name, mark, colour in zip(here[0].others, "sD^v", colours, strict=True):
+                y = [float(Fraction(line.others[name]) / line.bound) for line in here]
+                ax.plot(x, y, f"{mark}-", label=name, markersize=5, linewidth=1.2, color=colour)
+            ax.set(xscale="log", yscale="log")
+            ax.set_title(f"{k:,} classes", fontsize=11.5, color=INK)
+            ax.set_xticks([0.1, 0.5, 2, 8], labels=["0.1", "0.5", "2", "8"])
+            ax.minorticks_off()
+            most = max(2, ax.get_ylim()[1])
+            ticks = [t for t in ((1, 10, 100, 1000) if most > 50 else (1, 2, 5, 10)) if t <= most]
+            ax.set_yticks(ticks, labels=[f"{t:g}" for t in ticks])
+        for ax in axes[-1]:
+            ax.set_xlabel("ε")
+        figure.supylabel("noise over the least of all ε-DP mechanisms", color=INK, fontsize=11.5)
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        legend = {"ncols": 2, "frameon": False, "labelcolor": INK}
+        figure.legend(handles, labels, loc="outside lower center", **legend)
+        words = "Noise of private labels over the least possible, against ε"
+        path.write_text(figure_svg(figure, "categories", words), encoding="utf-8")
 
 
 def main():

@@ -10,6 +10,9 @@ import sys
 from html import escape
 from pathlib import Path
 
+from labeldp_compile.page.document import css_variables
+from labeldp_compile.page.pictures import inline_svg
+
 ROOT = Path(__file__).parents[1]
 STYLE = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e9eaec}}</style>"
 WIDTH, LINE, PAD = 360, 16, 8
@@ -62,6 +65,12 @@ def svg(title, width, height, lines):
         'role="img" fill="none" stroke="currentColor" font-family="sans-serif" font-size="12">'
     )
     return "\n".join([head, STYLE, f"<title>{title}</title>", *lines, "</svg>"]) + "\n"
+
+
+def figure_svg(figure, name, title):
+    """The text of an SVG of a matplotlib figure, drawn inside ``picture_settings``."""
+    head, inner = str(inline_svg(figure, name, title)).split(">", 1)
+    return f"{head}><style>{css_variables()}</style>{inner}\n"
 
 
 def drawing(title, boxes, arrows):

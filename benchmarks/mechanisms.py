@@ -1,11 +1,11 @@
-"""All mechanisms on one real label: noisy label loss against ε, as a table and a picture.
+"""All mechanisms on one real label: noisy label loss against ε, as a table.
 
     python benchmarks/mechanisms.py census_kdd_train.parquet weeks_worked_in_year 0 52
 
 (without arguments: doctor visits of the quickstart data, 0 to 77)
 takes the file's histogram as a public prior, compiles (and verifies) every mechanism at every ε
-and prints a markdown table of the noisy label loss ½E(ŷ − y)²; ``--plot FILE`` draws it. With
-``--many`` it prints seconds and sizes for 100,000 labels instead, without a file.
+and prints a markdown table of the noisy label loss ½E(ŷ − y)². With ``--many`` it prints seconds
+and sizes for 100,000 labels instead, without a file.
 """
 
 import argparse
@@ -16,10 +16,8 @@ from statistics import median
 
 import numpy as np
 
-from labeldp_compile.page.pictures import picture_settings
 from labeldp_compile.prior.priors import Prior
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.sweeps.page import sweep_figure
 from labeldp_compile.sweeps.points import find_candidates, measure
 from labeldp_compile.sweeps.sweep import sweep_spec
 
@@ -43,7 +41,7 @@ mechanism: {{kind: rr_on_bins}}
 """
 
 
-def compare(path, column, low, high, plot):
+def compare(path, column, low, high):
     prior = f"{{kind: public, data: {path}}}"
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "spec.yaml"
@@ -60,9 +58,6 @@ def compare(path, column, low, high, plot):
             f"**{p.loss:.5g}**" if p is sweep.best(p.epsilon) else f"{p.loss:.5g}" for p in points
         ]
         print(f"| {name} | " + " | ".join(cells) + " |")
-    if plot is not None:
-        with picture_settings():
-            sweep_figure(sweep).savefig(plot, dpi=150, facecolor="white")
 
 
 def many():
@@ -95,18 +90,17 @@ def main():
     parser.add_argument("column", nargs="?")
     parser.add_argument("low", nargs="?", type=int)
     parser.add_argument("high", nargs="?", type=int)
-    parser.add_argument("--plot", type=Path)
     parser.add_argument("--many", action="store_true")
     arguments = parser.parse_args()
     if arguments.many:
         many()
     elif arguments.data is None:
-        compare(*QUICKSTART, arguments.plot)
+        compare(*QUICKSTART)
     elif arguments.high is None:
         parser.error("a file needs its column, and the lowest and the highest label")
     else:
         path = arguments.data.absolute()
-        compare(path, arguments.column, arguments.low, arguments.high, arguments.plot)
+        compare(path, arguments.column, arguments.low, arguments.high)
 
 
 if __name__ == "__main__":

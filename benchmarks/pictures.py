@@ -11,12 +11,14 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from labeldp_verify.analysis.probabilities import matrix, value
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
+from benchmarks.drawings import figure_svg
 from labeldp_compile.build.assembly import assemble
+from labeldp_compile.page.document import LIGHT
+from labeldp_compile.page.pictures import INK, picture_settings, tidy
 from labeldp_compile.prior.obtain import estimate_prior
 from labeldp_compile.spec import parse_spec
 
@@ -55,13 +57,23 @@ def compiled():
         yield name, artifact.certificate.to_json(), outputs, matrix(r, range(MOST + 1))
 
 
+def panels(found):
+    """A figure with a panel for each mechanism, two in a row."""
+    figure = Figure(figsize=(5, 9.5), layout="constrained")
+    axes = figure.subplots(5, 2, sharex=True, sharey=True)
+    for ax, (name, *_) in zip(axes.flat, found, strict=False):
+        tidy(ax, grid=None)
+        ax.set_title(name, fontsize=11.5, color=INK)
+    axes.flat[-1].set_axis_off()
+    axes.flat[-3].tick_params(labelbottom=True)
+    return figure, axes
+
+
 def draw_matrices(found, path):
     """Pr[output | label] with the outputs on a real axis, in cells of one unit."""
-    figure, axes = plt.subplots(
-        3, 3, figsize=(10, 7), sharex=True, sharey=True, layout="constrained"
-    )
+    figure, axes = panels(found)
     low, high = SHOWN
-    for ax, (name, _, outputs, table) in zip(axes.flat, found, strict=True):
+    for ax, (_, _, outputs, table) in zip(axes.flat, found, strict=False):
         cells = np.clip(np.rint(outputs), low, high).astype(int) - low
         picture = np.zeros((MOST + 1, high - low + 1))
         for label in range(MOST + 1):
@@ -76,32 +88,33 @@ def draw_matrices(found, path):
             vmax=1,
         )
         ax.plot([0, MOST], [0, MOST], color="white", linewidth=0.6, linestyle=":")
-        ax.set_title(name, fontsize=10)
-    figure.supxlabel("output (those beyond the axis are added to its ends)")
-    figure.supylabel("label")
-    bar = figure.colorbar(image, ax=axes, shrink=0.6)
-    ticks = [0, 0.01, 0.1, 0.25, 0.5, 1]
+    figure.supxlabel("output (those beyond the axis are in its ends)", color=INK, fontsize=11.5)
+    figure.supylabel("label", color=INK, fontsize=11.5)
+    bar = figure.colorbar(image, ax=axes.flat[-1], orientation="horizontal", fraction=0.3)
+    ticks = [0, 0.1, 0.5, 1]
     bar.set_ticks(np.sqrt(ticks), labels=[f"{tick:g}" for tick in ticks])
-    bar.set_label("Pr[output | label]")
-    figure.savefig(path, dpi=100)
+    bar.set_label("Pr[output | label]", color=INK)
+    bar.ax.tick_params(colors=INK)
+    words = "Probability of each output for each label, for nine mechanisms"
+    path.write_text(figure_svg(figure, "matrices", words), encoding="utf-8")
 
 
 def draw_moments(found, path):
     """Mean and standard deviation of the output for each label."""
-    figure, axes = plt.subplots(
-        3, 3, figsize=(10, 7), sharex=True, sharey=True, layout="constrained"
-    )
+    figure, axes = panels(found)
     labels = np.arange(MOST + 1)
-    for ax, (name, _, outputs, table) in zip(axes.flat, found, strict=True):
+    for ax, (_, _, outputs, table) in zip(axes.flat, found, strict=False):
         mean, sd = moments(outputs, table)
-        ax.fill_between(labels, mean - sd, mean + sd, alpha=0.25, linewidth=0)
-        ax.plot(labels, mean)
-        ax.plot(labels, labels, color="gray", linestyle=":", linewidth=1)
-        ax.set_title(name, fontsize=10)
+        ax.fill_between(
+            labels, mean - sd, mean + sd, color=LIGHT["accent"], alpha=0.25, linewidth=0
+        )
+        ax.plot(labels, mean, color=LIGHT["accent"])
+        ax.plot(labels, labels, color=LIGHT["soft"], linestyle=":", linewidth=1.2)
         ax.set_ylim(-25, 45)
-    figure.supxlabel("label")
-    figure.supylabel("mean ± standard deviation of the output; dotted: the label itself")
-    figure.savefig(path, dpi=100)
+    figure.supxlabel("label", color=INK, fontsize=11.5)
+    figure.supylabel("mean ± standard deviation; dotted: the label", color=INK, fontsize=11.5)
+    words = "Mean and standard deviation of the output for each label"
+    path.write_text(figure_svg(figure, "moments", words), encoding="utf-8")
 
 
 def moments(outputs, table):
@@ -111,7 +124,6 @@ def moments(outputs, table):
 
 
 def main(folder):
-    mpl.use("agg")
     found = list(compiled())
     print(
         "| mechanism | noisy label loss | largest bias | sd at label 0 | sd at label 10 | outputs |"
@@ -125,8 +137,9 @@ def main(folder):
             f"| {sd[10]:.3g} | {certificate['outputs']} |"
         )
     if folder is not None:
-        draw_matrices(found, folder / "matrices.png")
-        draw_moments(found, folder / "moments.png")
+        with picture_settings():
+            draw_matrices(found, folder / "matrices.svg")
+            draw_moments(found, folder / "moments.svg")
 
 
 if __name__ == "__main__":

@@ -282,4 +282,7 @@ def serve_command(
     with closing(Listener(host, port, tls)) as listener:
         names = ", ".join(service.artifacts)
         tell(Marked(f"verified, and served at {listener.address}: {names}", "ok"))
+        if tls is None and not is_loopback(host):
+            reason = "true labels and the token travel unencrypted; give --tls-cert and --tls-key"
+            tell(Marked(f"{listener.address}: {reason}", "warning"))
         listener.run(service.application())

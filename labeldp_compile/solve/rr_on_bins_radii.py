@@ -2,8 +2,8 @@
 
 A label y has a radius r_y instead of a multiplier: α_y = p_y·g(r_y) with the loss g(r) of an output
 that is r below its label, ½r² or u·r. F ≥ 0 (see `rr_on_bins`) proves a loss of at least Σα. The
-radii lie on lines between few labels, so they fit into a file (``labeldp_verify.analysis.radii``).
-Above its label, an output is as far away as one below it that loses as much.
+radii lie on lines between few labels, so they fit into a file (``radii_of`` of the verifier). Above
+its label, an output is as far away as one below it that loses as much.
 
 By complementary slackness, r_y is between the distances to the nearest and to the second nearest
 output. One share of this way per bin gives every bin its sum of α. The radii are then lines between

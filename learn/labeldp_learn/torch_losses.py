@@ -1,6 +1,6 @@
-"""The losses of ``losses.py`` as modules of PyTorch, which this file imports: install it yourself.
+"""Losses of private labels as modules of PyTorch, which this file imports: install it yourself.
 
-Each takes scores and the number per row that ``loss.labels(private)`` gives, and returns the mean
+Each takes scores and the codes of private labels (``PrivateLabels.codes``), and returns the mean
 loss of a batch. Automatic differentiation finds gradients, so no second derivative is needed.
 """
 

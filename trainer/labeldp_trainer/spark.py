@@ -214,6 +214,8 @@ class SumRows:
                     found = added(found, self._of(batch)) if batch.num_rows else found
         except InputError as refused:
             error = str(refused)
+        except Exception as failed:
+            raise RuntimeError(type(failed).__name__) from None
         context: Any = TaskContext.get()
         arrays = [*found.moments, found.labels]
         result = {

@@ -121,3 +121,12 @@ def test_only_clients_with_a_certificate_are_answered(tmp_path):
             with client(address, verify=trusting(tmp_path, name)) as caller:  # noqa: SIM117
                 with pytest.raises(httpx2.TransportError):
                     caller.post(url(), json=body)
+
+
+def test_what_travels_in_clear_text_is_warned_of(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a" * 20)
+    token.chmod(0o600)
+    given = [PLAIN, "--unkeyed", "--host", "0.0.0.0", "--token-file", token]
+    with running(*given) as (process, _):
+        assert "travel unencrypted" in process.stderr.readline()

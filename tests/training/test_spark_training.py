@@ -404,3 +404,16 @@ def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
     wrapped(monkeypatch, failing)
     said = refused(place, spark, tmp_path, NUMBERS)
     assert "did not finish a job" in said and "7" not in said.replace(str(place), "")
+
+
+def test_an_exception_in_a_task_says_nothing_of_rows():
+    """Spark writes it into logs, and on the driver's terminal."""
+
+    def batches():
+        yield from ()
+        raise ValueError("the label is 7")
+
+    task = module.SumRows("t", None, None, None, module.RowSums.zeros(1, (1,)), True)
+    with pytest.raises(RuntimeError) as found:
+        list(task(batches()))
+    assert str(found.value) == "ValueError" and found.value.__suppress_context__

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 358, "code lines": 60_450, "code lines of tests": 42_700, "one importer": 58}
+MOST = {"files": 358, "code lines": 60_445, "code lines of tests": 42_715, "one importer": 58}
 MOST_ENTERED = {
     "compile": 117,
     "verify": 62,

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+from jaxtyping import Float64, Int64
 
 from labeldp_trainer.interactions.questions import MeanCurve
 
@@ -138,9 +137,8 @@ class ResidualGroups:
         """How many bins all groups have."""
         return RESIDUAL_BINS * (len(self.edges) + 1)
 
-    @cached_property
-    def _group(self) -> UInt8[np.ndarray, " n"]:
-        return np.searchsorted(self.edges, self.predicted, side="right").astype(np.uint8)
+    def _groups_of(self, predicted: Float64[np.ndarray, " b"]) -> Int64[np.ndarray, " b"]:
+        return np.searchsorted(self.edges, predicted, side="right")
 
     def cells_of(
         self, labels: Float64[np.ndarray, " b"], predicted: Float64[np.ndarray, " b"]
@@ -149,7 +147,7 @@ class ResidualGroups:
         residuals = labels - predicted
         cuts = np.linspace(-_WIDEST, _WIDEST, RESIDUAL_BINS - 1) * self.deviation
         bins = np.searchsorted(cuts, residuals, side="right")
-        bins += np.searchsorted(self.edges, predicted, side="right") * RESIDUAL_BINS
+        bins += self._groups_of(predicted) * RESIDUAL_BINS
         return np.where(np.isnan(residuals), self.cells, bins)
 
     def curve(
@@ -160,7 +158,8 @@ class ResidualGroups:
         label_range: tuple[float, float],
     ) -> MeanCurve:
         """From noisy shares of all steps in the bins; what noise hides is as if it were normal."""
-        rows = np.bincount(self._group, self.steps) / self.steps.sum()
+        group = self._groups_of(self.predicted)
+        rows = np.bincount(group, self.steps) / self.steps.sum()
         by_group = shares.reshape(len(rows), RESIDUAL_BINS)
         bin_width = 2 * _WIDEST / (RESIDUAL_BINS - 2)
         middles = (np.arange(RESIDUAL_BINS) - (RESIDUAL_BINS - 1) / 2) * bin_width
@@ -170,7 +169,7 @@ class ResidualGroups:
         low, high = scale.ends(label_range)
         points = np.linspace(self.predicted.min(), self.predicted.max(), _POINTS)
         labels = scale.back(np.clip(points[:, None] + middles[None, :] * self.deviation, low, high))
-        centers = [np.median(self.predicted[self._group == group]) for group in range(len(rows))]
+        centers = [np.median(self.predicted[group == number]) for number in range(len(rows))]
         found = labels @ np.array(own).T
         means = [np.interp(p, centers, means) for p, means in zip(points, found, strict=True)]
         return MeanCurve(points, np.array(means))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from labeldp_trainer.data import DataPart
-from labeldp_trainer.data.features import ArrayEncoder, Encoder
+from labeldp_trainer.data.encoders import ArrayEncoder, Encoder
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.one_release.plan import label_units
 from labeldp_trainer.one_release.release import Release

@@ -1,10 +1,7 @@
 """Training on a Spark cluster: a sample of the rows on the driver, and sums over all of them.
 
-Everything public is decided from the sample: the encoder, the representation or the bins, and the
-weights of the release, or of its next part. A task computes the integer rows of its partition from
-them, and returns their sum times the labels with the longest of these very rows: what Theorem 13
-needs, with any floats of executors. The driver takes one result of each partition, and draws the
-noise.
+A task returns the sums over its partition with the longest of these very rows, whatever the floats
+of its executor are. The driver takes one result of each partition, and draws the noise.
 """
 
 from __future__ import annotations
@@ -13,9 +10,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -24,38 +21,16 @@ from threadpoolctl import threadpool_limits
 from labeldp_compile.toolkit import files_of, read_schema
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.config.data import TableData, features_of
-from labeldp_trainer.data.features import DataPart, TableEncoder, all_finite
+from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.data.table import TableColumns, table_columns
 from labeldp_trainer.errors import DataError, InputError, TrainerError
-from labeldp_trainer.interactions.columns import BinnedColumn
-from labeldp_trainer.interactions.questions import KeepRows
-from labeldp_trainer.methods.interactions import codes_of
-from labeldp_trainer.one_release.rows import (
-    REHEARSED,
-    Lengths,
-    PublicRows,
-    RowMoments,
-    RowOwners,
-    RowSums,
-    Targets,
-    Weights,
-)
-from labeldp_trainer.staged_release.draw import (
-    LabelColumn,
-    LabelCounts,
-    Labels,
-    LabelSums,
-    PublicTable,
-)
+from labeldp_trainer.one_release.rows import RowMoments, RowSums, added, measured
+from labeldp_trainer.sampled import KINDS, SumBatch, step_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from labeldp_trainer.representations import Representation
 
-SAMPLED = 1 << 17
-"""About the most rows of a table from which public things are decided."""
-_KINDS = ("splines", "random_fourier")
 _ARRAYS = ("cross", "gram", "total", "labels")
 _RESULT = "partition long, rows long, longest long, digests binary, error string"
 _RESULT += "".join(f", {name} binary" for name in _ARRAYS)
@@ -83,9 +58,7 @@ class SparkTable:
         config: what its columns are.
         frame: the DataFrame of its features and, last, its labels.
         rows: n.
-        sample: about 1 in ⌈n/SAMPLED⌉ rows, by the hash of their places, in order; no labels.
-        labels: no rows of the label column, for its type.
-        files: that are read, with the metadata of their schemas.
+        sample: about 1 in ⌈n/SAMPLED⌉ rows (``is_sampled``), in order; no rows of labels.
     """
 
     path: Path
@@ -93,8 +66,7 @@ class SparkTable:
     frame: Any
     rows: int
     sample: TableColumns
-    labels: pa.Array
-    files: tuple[tuple[Path, Any], ...]
+    elsewhere: ClassVar[bool] = True
 
     @classmethod
     def open(cls, spark: SparkSession, loaded: LoadedConfig) -> Self:
@@ -127,37 +99,39 @@ class SparkTable:
             count = whole.count()
             place = whole.metadataColumn("_metadata")
             row, file = place.getField("row_index"), place.getField("file_name")
-            step = functions.lit(-(-count // SAMPLED))
-            chosen = functions.pmod(functions.xxhash64(row, file), step) == 0
+            step = functions.lit(step_of(count))
+            # Spark quotes names, and its function for that would make a blank of each plus
+            plus, quoted_plus = functions.lit("+"), functions.lit("%2B")
+            name = functions.url_decode(functions.replace(file, plus, quoted_plus))
+            hashed = functions.xxhash64(functions.crc32(name.cast("binary")), row)
+            chosen = functions.pmod(hashed, step) == 0  # as is_sampled
             where = [place.getField("file_path").alias("path"), row.alias("row")]
-            sample = whole.where(chosen).select(*columns[:-1], *where).toArrow()
+            found = whole.where(chosen).select(*columns[:-1], *where).toArrow()
         if not count:
             raise DataError(f"{path}: has no rows")
-        sample = sample.sort_by([("path", "ascending"), ("row", "ascending")]).combine_chunks()
+        order = {str(file.resolve()): number for number, (file, _) in enumerate(files)}
+        paths = (unquote(each.removeprefix("file:")) for each in found["path"].to_pylist())
+        numbers = [order["/" + each.lstrip("/")] for each in paths]
+        found = found.take(np.lexsort((found["row"].to_numpy(), numbers)))
         batch = pa.RecordBatch.from_arrays(
-            [sample.column(i).combine_chunks() for i in range(len(names) - 1)], names[:-1]
+            [found.column(i).combine_chunks() for i in range(len(names) - 1)], names[:-1]
         )
+        features = table_columns(batch, data, (), path, is_text=False)
+        labels = {data.label: pa.nulls(0, types.field(data.label).type)}
         return cls(
             path=path,
             config=data,
             frame=whole.select(*columns),
             rows=count,
-            sample=table_columns(batch, data, (), path, is_text=False),
-            labels=pa.nulls(0, types.field(data.label).type),
-            files=tuple(files),
+            sample=replace(features, others=labels, files=tuple(files)),
         )
-
-    def part(self, sample: DataPart) -> DataPart:
-        """The encoded sample, as the training part."""
-        labels = {self.config.label: self.labels}
-        return replace(sample, columns=labels, files=self.files, whole=self)
 
     def sums(
         self, encoder: TableEncoder, sums: SumBatch, nothing: RowSums, *, labelled: bool
     ) -> RowSums:
         """Over all rows, by one job. Raises DataError."""
         task = SumRows(self.path, self.config, encoder, sums, nothing, labelled)
-        return added(*map(task.read, self.results(task, labelled=labelled)))
+        return added(nothing, map(task.read, self.results(task, labelled=labelled)))
 
     def results(
         self, task: Callable[[Iterator[pa.RecordBatch]], Any], *, labelled: bool
@@ -176,10 +150,6 @@ class SparkTable:
         if not once or sum(row.rows for row in found) != self.rows:
             raise DataError(f"{self.path}: was changed while it was read")
         return found
-
-
-SumBatch = Callable[[DataPart, Any], RowSums]
-"""Sums over some rows, of which the labels are a column, or None."""
 
 
 @dataclass(frozen=True)
@@ -207,11 +177,17 @@ class SumRows:
         from pyspark import TaskContext  # noqa: PLC0415
 
         found, rows, error = self.nothing, 0, ""
+
+        def each() -> Iterator[RowSums]:
+            nonlocal rows
+            for batch in batches:
+                rows += batch.num_rows
+                if batch.num_rows:
+                    yield self._of(batch)
+
         try:
             with threadpool_limits(1, user_api="blas"):
-                for batch in batches:
-                    rows += batch.num_rows
-                    found = added(found, self._of(batch)) if batch.num_rows else found
+                found = added(self.nothing, each())
         except InputError as refused:
             error = str(refused)
         except Exception as failed:
@@ -222,7 +198,7 @@ class SumRows:
             "partition": context.partitionId(),
             "rows": rows,
             "longest": found.lengths.longest,
-            "digests": found.lengths.digests,
+            "digests": b"".join(part.tobytes() for part in found.lengths.digests),
             "error": error,
             **{name: array.tobytes() for name, array in zip(_ARRAYS, arrays, strict=True)},
         }
@@ -243,116 +219,7 @@ class SumRows:
                 _ARRAYS, (*self.nothing.moments, self.nothing.labels), strict=True
             )
         )
-        return RowSums(RowMoments(cross, gram, total), Lengths(row.longest, row.digests), labels)
-
-
-def added(*each: RowSums) -> RowSums:
-    """The sums over the rows of all, and the longest of them. There are at most MOST_ROWS."""
-    moments, lengths, labels = zip(*each, strict=True)
-    longest, digests = zip(*lengths, strict=True)
-    sums = RowMoments(*(reduce(np.add, parts) for parts in zip(*moments, strict=True)))
-    return RowSums(sums, Lengths(max(longest), b"".join(digests)), reduce(np.add, labels))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SparkRows(PublicRows):
-    """Rows on a cluster; the vectors are those of the sample.
-
-    Attributes:
-        table: has all rows.
-        encoder, representation: from columns to vectors.
-    """
-
-    table: SparkTable
-    encoder: TableEncoder
-    representation: Representation
-
-    def summed(self, weights: Weights, targets: Targets | None) -> RowSums:
-        """By one job. Raises DataError."""
-        table = self.table
-        sent = None if targets is None else targets._replace(column=None)
-        largest = np.maximum(self.vectors.max(axis=0), -self.vectors.min(axis=0)).astype(float)
-        largest = np.append(1.0, largest)[weights.columns]
-        bits = (53 - table.rows.bit_length()) // 2
-        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))) + 1 - bits)
-        sums = partial(_vector_sums, self.representation, weights, (bits, steps), sent)
-        d, k = weights.width, 0 if sent is None else sent.width
-        nothing = RowSums.zeros(d, (d, k))
-        return table.sums(self.encoder, sums, nothing, labelled=sent is not None)
-
-    def sample(self, most: int = REHEARSED) -> Any:
-        """At most this many of the sampled rows, in memory."""
-        held = PublicRows(
-            count=len(self.vectors),
-            vectors=self.vectors,
-            spectrum=self.spectrum,
-            groups=self.groups,
-        )
-        return held.sample(most)
-
-
-def _vector_sums(
-    representation: Representation,
-    weights: Weights,
-    rounding: Any,
-    targets: Targets | None,
-    part: DataPart,
-    column: Any,
-) -> RowSums:
-    """Of a part of the rows of one release. Raises DataError."""
-    from labeldp_trainer.representations.learning import vectors_of_part  # noqa: PLC0415
-
-    vectors = vectors_of_part(representation, part)
-    if not all_finite(vectors):
-        reason = "the features of some rows are too far from those of the sample"
-        raise DataError(f"{part.source}: {reason}; rescale them")
-    rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, rounding=rounding)
-    return rows.sums(weights, targets and targets._replace(column=column))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparkCodes(PublicTable):
-    """Rows of a staged release on a cluster; features and bins are those of the sample.
-
-    Attributes:
-        whole: has all rows.
-        encoder: from columns to features.
-    """
-
-    whole: SparkTable
-    encoder: TableEncoder
-
-    @property
-    def count(self) -> int:
-        """Of all rows."""
-        return self.whole.rows
-
-    def sums(
-        self,
-        asked: LabelCounts | LabelSums,
-        labels: LabelColumn | None = None,
-        keep: KeepRows = lambda part, whole: None,
-    ) -> RowSums:
-        """By one job. Raises DataError."""
-        del keep
-        read, weights = None if labels is None else labels.read, self.rows.weights
-        heaviest = None if weights is None else weights.max()
-        sums = partial(_code_sums, list(self.columns), heaviest, asked, read)
-        return self.whole.sums(self.encoder, sums, asked.nothing, labelled=read is not None)
-
-
-def _code_sums(
-    columns: list[BinnedColumn],
-    heaviest: np.float32 | None,
-    asked: LabelCounts | LabelSums,
-    read: Callable[[Any], Labels] | None,
-    part: DataPart,
-    column: Any,
-) -> RowSums:
-    """Of a part of the rows of a staged release."""
-    rows = RowOwners(count=part.rows, weights=part.weights, heaviest=heaviest)
-    table = PublicTable(part.features, columns, codes_of(columns, part.features), rows)
-    return table.sums(asked, read and LabelColumn(column, read))
+        return RowSums(RowMoments(cross, gram, total), measured(row.longest, row.digests), labels)
 
 
 def _require_supported(loaded: LoadedConfig) -> TableData:
@@ -368,7 +235,7 @@ def _require_supported(loaded: LoadedConfig) -> TableData:
             "method.user_column",
             "--spark protects labels, not users",
         ),
-        (one and kind not in _KINDS, "representation.kind", f"--spark takes {' or '.join(_KINDS)}"),
+        (one and kind not in KINDS, "representation.kind", f"--spark takes {' or '.join(KINDS)}"),
         (data.rows is not None, "data.rows", "--spark reads all rows; remove this key"),
     ]
     for broken, key, reason in rules:

@@ -18,7 +18,8 @@ from labeldp_compile.toolkit import weak_promise
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import SMALLEST, Announce, Steps, nowhere, silent
 from labeldp_trainer.data import DataPart, Dataset, Task, load_data
-from labeldp_trainer.data.features import EncoderFile, each_array
+from labeldp_trainer.data.encoders import EncoderFile
+from labeldp_trainer.data.features import each_array
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import (
     Loss,

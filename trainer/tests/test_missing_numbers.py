@@ -9,7 +9,7 @@ from labeldp_trainer import DataError, parse_config
 from labeldp_trainer.config.data import DATE_FEATURES
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.data import Task, load_data
-from labeldp_trainer.data.features import EncoderFile
+from labeldp_trainer.data.encoders import EncoderFile
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models.build import numbers as numbers_of
 from labeldp_trainer.outcomes.predict import Trained

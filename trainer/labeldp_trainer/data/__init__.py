@@ -8,21 +8,15 @@ not be randomized again as if they were true. Test metrics use true labels.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from labeldp_compile.toolkit import files_of, require_true
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.data import IdxFiles, PairsData, TableData
 from labeldp_trainer.data.arrays import read_arrays
-from labeldp_trainer.data.features import (
-    ArrayEncoder,
-    DataPart,
-    Dataset,
-    Features,
-    FeatureShape,
-    TableEncoder,
-    array_digest,
-)
+from labeldp_trainer.data.encoders import ArrayEncoder, Dataset, TableEncoder
+from labeldp_trainer.data.features import AllRows, DataPart, Features, FeatureShape, array_digest
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.pairs import read_pairs
 from labeldp_trainer.data.table import TableColumns, TableRows
@@ -59,19 +53,13 @@ def load_data(
 ) -> Dataset:
     """The data of a config with the label columns that each part needs.
 
-    With ``spark``, the training part is a sample, and its labels stay where they are. Raises
-    DataError, also if labels that should be true are already private, or if those of the test part
-    are the training labels.
+    With ``spark``, or of many rows that are asked for sums alone, the training part is a sample,
+    and its labels stay where they are. Raises DataError, also if labels that should be true are
+    already private, or if those of the test part are the training labels.
     """
     data = loaded.config.data
     _require_other_labels(loaded, test_columns)
-    if spark is None:
-        table, found = None, _read(loaded, data.train, train_columns, data.rows)
-    else:
-        from labeldp_trainer.spark import SparkTable  # noqa: PLC0415
-
-        table = SparkTable.open(spark, loaded)
-        found = table.sample
+    table, found = _training_rows(loaded, train_columns, spark)
     if isinstance(found, TableRows | TableColumns):
         assert isinstance(data, TableData)
         missing = loaded.config.takes_missing_numbers
@@ -79,10 +67,29 @@ def load_data(
     else:
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
-    train = encoder.part(found) if table is None else table.part(encoder.part(found))
+    train = replace(encoder.part(found), whole=table)
     dataset = Dataset(encoder.shape, train, test, encoder=encoder)
     _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
+
+
+def _training_rows(
+    loaded: LoadedConfig, columns: Sequence[str], spark: SparkSession | None
+) -> tuple[AllRows | None, Any]:
+    """What there is to encode, and all rows if it is a sample of them."""
+    data = loaded.config.data
+    if spark is not None:
+        from labeldp_trainer.spark import SparkTable  # noqa: PLC0415
+
+        table = SparkTable.open(spark, loaded)
+        return table, table.sample
+    found = _read(loaded, data.train, columns, data.rows)
+    if isinstance(found, TableRows):
+        from labeldp_trainer.sampled import StreamedTable, is_summed, step_of  # noqa: PLC0415
+
+        if is_summed(loaded) and (step := step_of(found.rows)) > 1:
+            return StreamedTable(found, data.label), found.sample(step)
+    return None, found
 
 
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:

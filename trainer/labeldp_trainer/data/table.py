@@ -7,9 +7,10 @@ config declares them, and labels and ids stay ``Cells`` until they are used.
 import contextlib
 import math
 import re
+import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
@@ -33,7 +34,7 @@ from labeldp_compile.toolkit import (
     with_decimal_points,
 )
 from labeldp_trainer.config.data import TableData, features_of
-from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.data.labels import Cells, taken
 from labeldp_trainer.errors import DataError
 
 # Dates as numbers: days since 1970-01-01 in UTC, with their fraction, and what the calendar says.
@@ -170,6 +171,17 @@ class TableColumns:
         """Itself, as of a whole table."""
         yield self
 
+    def sample(self, chosen: NDArray[np.bool_]) -> Self:
+        """The features of chosen rows, and no rows of labels and ids."""
+        return replace(
+            self,
+            rows=int(np.count_nonzero(chosen)),
+            numbers=self.numbers[chosen],
+            texts=tuple(text.filter(pa.array(chosen)) for text in self.texts),
+            others={name: taken(own, np.zeros(0, np.int64)) for name, own in self.others.items()},
+            factors={name: factor[chosen] for name, factor in self.factors.items()},
+        )
+
 
 _KEPT_BYTES = 1 << 30  # of batches that are not read again
 
@@ -219,6 +231,33 @@ class TableRows:
             raise DataError(f"{self._path}: was changed while it was read")
         self._kept, self._rows = kept or None, rows
 
+    def sample(self, step: int) -> TableColumns:
+        """About one row in ``step``, in order (``is_sampled``); no rows of labels and ids.
+
+        Raises DataError."""
+        found, row, file = list[TableColumns](), 0, None
+        for batch in self.batches():
+            path = batch.files[0][0]
+            row, file = (row, file) if path == file else (0, path)
+            places = np.arange(row, row + batch.rows)
+            found.append(batch.sample(is_sampled(path.name, places, step)))
+            row += batch.rows
+        return TableColumns(
+            source=self.source,
+            rows=sum(part.rows for part in found),
+            numbers=np.concatenate([part.numbers for part in found]),
+            texts=tuple(map(pa.concat_arrays, zip(*(part.texts for part in found), strict=True))),
+            others={
+                name: whole_column(self.source, name, [part.others[name] for part in found])
+                for name in found[0].others
+            },
+            files=tuple({file: known for part in found for file, known in part.files}.items()),
+            factors={
+                name: np.concatenate([part.factors[name] for part in found])
+                for name in found[0].factors
+            },
+        )
+
     def _read(self) -> Iterator[TableColumns]:
         left = self._most
         for file in files_of(self._path):
@@ -227,6 +266,43 @@ class TableRows:
                 left = None if left is None else left - batch.rows
             if left == 0:
                 return
+
+
+def is_sampled(file: str, rows: Int64[np.ndarray, " n"], step: int) -> Bool[np.ndarray, " n"]:
+    """Whether the rows at these places of a file are in a sample of about one in ``step``.
+
+    What Spark says of ``pmod(xxhash64(crc32(file), row), step) = 0`` (the seed is 42).
+    """
+    with np.errstate(over="ignore"):
+        seed = _xxhash64(np.uint64(zlib.crc32(file.encode())), np.uint64(42))
+        found = _xxhash64(rows.astype(np.uint64), seed)
+    return found.astype(np.int64) % step == 0
+
+
+_PRIMES = [
+    np.uint64(int(prime, 16))
+    for prime in (
+        "9E3779B185EBCA87",
+        "C2B2AE3D27D4EB4F",
+        "165667B19E3779F9",
+        "85EBCA77C2B2AE63",
+        "27D4EB2F165667C5",
+    )
+]
+
+
+def _xxhash64(number: Any, seed: Any) -> Any:
+    """XXH64 of the eight bytes of whole numbers (Collet's specification, version 0.1.1)."""
+    one, two, three, four, five = _PRIMES
+    found = (seed + five + np.uint64(8)) ^ (_turned(number * two, 31) * one)
+    found = _turned(found, 27) * one + four
+    for shift, prime in ((33, two), (29, three)):
+        found = (found ^ (found >> np.uint64(shift))) * prime
+    return found ^ (found >> np.uint64(32))
+
+
+def _turned(bits: Any, left: int) -> Any:
+    return (bits << np.uint64(left)) | (bits >> np.uint64(64 - left))
 
 
 def whole_column(source: object, name: str, columns: Sequence[Any]) -> Any:

@@ -66,7 +66,8 @@ _SUMMED_ELSEWHERE = (
 def origin(given: Path | None, setting: Setting) -> tuple[Stored, tuple[str, ...]]:
     """The kept origin of a run's release, and the words of its statement about it."""
     if given is None and _GIVEN not in (setting.stored or {}):
-        return {}, () if setting.dataset.train.whole is None else _SUMMED_ELSEWHERE
+        whole = setting.dataset.train.whole
+        return {}, _SUMMED_ELSEWHERE if whole is not None and whole.elsewhere else ()
     return {_GIVEN: np.array(1)}, _DECLARED
 
 
@@ -254,9 +255,9 @@ def public_rows(setting: Setting) -> PublicRows:
     kind: type[PublicRows] = PublicRows
     more = row_owners(setting)
     if train.whole is not None:
-        from labeldp_trainer.spark import SparkRows  # noqa: PLC0415
+        from labeldp_trainer.sampled import SampledRows  # noqa: PLC0415
 
-        kind = SparkRows
+        kind = SampledRows
         more |= {"table": train.whole, "encoder": setting.dataset.encoder}
         more["representation"] = setting.representation
     return kind(

@@ -244,9 +244,9 @@ def public_table(setting: Setting) -> PublicTable:
     more: dict[str, Any] = {}
     kind: type[PublicTable] = PublicTable
     if train.whole is not None:
-        from labeldp_trainer.spark import SparkCodes  # noqa: PLC0415
+        from labeldp_trainer.sampled import SampledCodes  # noqa: PLC0415
 
-        kind, more = SparkCodes, {"whole": train.whole, "encoder": setting.dataset.encoder}
+        kind, more = SampledCodes, {"whole": train.whole, "encoder": setting.dataset.encoder}
     return kind(train.features, columns, codes_of(columns, train.features), rows, **more)
 
 

@@ -15,9 +15,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Int32, Int64, Num
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
+from scipy.linalg import blas
 
 from labeldp_trainer.config.data import MOST_EXAMPLES
+from labeldp_trainer.data.features import room
 from labeldp_trainer.data.labels import label_numbers
 
 DIGEST = r"^[0-9a-f]{64}$"
@@ -94,6 +97,29 @@ class RowOwners:
         return float(own.mean())
 
 
+class MomentLattice(NamedTuple):
+    """What factors of moments are rounded to, so that their sums are exact in any order.
+
+    What reads the rows may order them by the size of files, which labels change.
+
+    Attributes:
+        most: steps of a factor; n·most² ≤ 2^53.
+        rows, used: [d] steps of the columns of integer rows, and of used columns; powers of 2.
+    """
+
+    most: float
+    rows: Float64[np.ndarray, " d"]
+    used: Float64[np.ndarray, " d"]
+
+    def rounded(
+        self, factors: Num[np.ndarray, "b d"], steps: Float64[np.ndarray, " d"]
+    ) -> Float64[np.ndarray, "b d"]:
+        """Factors of moments."""
+        found = factors / steps
+        np.clip(np.rint(found, out=found), -self.most, self.most, out=found)
+        return np.multiply(found, steps, out=found)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicRows(RowOwners):
     """Public vectors, and whose rows they are.
@@ -107,9 +133,7 @@ class PublicRows(RowOwners):
         groups: [p] numbers of the representations that columns are from, if several are joined.
         paired: whether a vector stands for a pair, which could as well be turned around: labels
             are 1 and −1, 0 of a tie, and no constant is used.
-        rounding: for moments: bits of the entries of rows and of used columns, and steps [d] of
-            those columns, powers of 2. With 2·bits + log₂ n ≤ 53, sums of n products are exact in
-            any order: what reads the rows may order them by the size of files, which labels change.
+        lattice: of moments; None if these rows decide it.
         shares: [n] of these rows for some weights (``user_shares``), by ``Weights.key``.
         known: the moments of these rows for some weights.
     """
@@ -118,7 +142,7 @@ class PublicRows(RowOwners):
     spectrum: Float64[np.ndarray, " p"] | None
     groups: Int32[np.ndarray, " p"] | None = None
     paired: bool = False
-    rounding: tuple[int, Float64[np.ndarray, " d"]] | None = None
+    lattice: MomentLattice | None = None
     shares: dict[bytes, Float64[np.ndarray, " n"] | None] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -142,19 +166,17 @@ class PublicRows(RowOwners):
     def summed(self, weights: Weights, targets: Targets | None) -> RowSums:
         """Sums over all rows where they are: here, in memory."""
         d, k = weights.width, 0 if targets is None else targets.width
-        (cross, gram, total), _, exact = RowSums.zeros(d, (d, k))
+        (cross, upper, total), _, exact = RowSums.zeros(d, (d, k))
+        lattice = self.lattice or self.moment_lattice(weights)
         read = np.zeros(0, np.int64) if targets is None else targets.read(targets.column)
 
         def parts() -> IntegerRows:
             for part, used, _, integers in weights.chunks(self):
-                q, x = integers.astype(np.float32) / np.float32(UNIT), used
-                if self.rounding is not None:
-                    most, steps = 2.0 ** self.rounding[0], self.rounding[1]
-                    q = np.rint(integers / (UNIT / most)) / most
-                    x = np.clip(np.rint(used / steps), -most, most) * steps
+                q = lattice.rounded(integers / UNIT, lattice.rows)
+                x = lattice.rounded(used, lattice.used)
                 np.add(cross, q.T @ x, out=cross)
-                np.add(gram, q.T @ q, out=gram)
-                np.add(total, q.sum(axis=0, dtype=np.float64), out=total)
+                np.add(upper, blas.dsyrk(1.0, q.T), out=upper)
+                np.add(total, q.sum(axis=0), out=total)
                 if targets is not None:
                     entries = targets.entries(read[part])
                     # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
@@ -162,7 +184,20 @@ class PublicRows(RowOwners):
                 yield part, integers
 
         found = lengths(parts(), self)
+        gram = np.triu(upper) + np.triu(upper, 1).T
         return RowSums(RowMoments(cross, gram, total), found, exact)
+
+    def moment_lattice(self, weights: Weights) -> MomentLattice:
+        """For n rows like these."""
+        largest = np.maximum(self.vectors.max(axis=0), -self.vectors.min(axis=0)).astype(float)
+        largest = np.append(1.0, largest)[weights.columns]
+        longest = np.minimum(largest * weights.metric / weights.floor, 1.0)
+        bits = (53 - self.count.bit_length()) // 2
+        rows, used = (
+            np.exp2(np.ceil(np.log2(np.where(each > 0, each, 1.0))) + 1 - bits)
+            for each in (longest, largest)
+        )
+        return MomentLattice(2.0**bits, rows, used)
 
 
 class Targets(NamedTuple):
@@ -221,7 +256,7 @@ class RowSums(NamedTuple):
     def zeros(cls, d: int, labels: tuple[int, ...]) -> RowSums:
         """Over no rows."""
         moments = RowMoments(np.zeros((d, d)), np.zeros((d, d)), np.zeros(d))
-        return cls(moments, Lengths(0, b""), np.zeros(labels, np.int64))
+        return cls(moments, Lengths(0, ()), np.zeros(labels, np.int64))
 
 
 # Weighted features as integers, and what one label can change in their sum: all of it exact.
@@ -314,16 +349,17 @@ class Weights:
     def _factors(
         self, moved: Float64[np.ndarray, "b d"], shares: Float32[np.ndarray, " b"] | None
     ) -> Float64[np.ndarray, " b"]:
-        # numpy adds in another order in another layout: rows in one layout for every input
-        squares = np.square(np.ascontiguousarray(moved))
-        lengths = np.sqrt(squares.sum(axis=1))
+        lengths = np.sqrt(np.square(moved).sum(axis=1))
         factor: Float64[np.ndarray, " b"] = self.scale / np.maximum(lengths, self.floor)
         return factor if shares is None else factor * shares
 
     def used(self, vectors: Float32[np.ndarray, "b p"]) -> Float32[np.ndarray, "b d"]:
         """The used columns, of which the first may be the constant 1."""
-        ones = np.ones((len(vectors), 1), np.float32)
-        return np.concatenate([ones, vectors], axis=1)[:, self.columns]
+        found = np.empty((len(vectors), self.width), np.float32)
+        # the 1 is filled in below; indexing would leave columns that follow one another
+        np.take(vectors, np.maximum(self.columns - 1, 0), axis=1, out=found, mode="clip")
+        found[:, self.columns == 0] = 1.0
+        return found
 
 
 class Lengths(NamedTuple):
@@ -332,16 +368,51 @@ class Lengths(NamedTuple):
     Attributes:
         longest: squared length of the longest; with users, the largest square of a bound of
             ‖Σ q ⊗ u‖ over the rows q of one, for all u of length 1.
-        digests: SHA-256 of each row, one after another.
+        digests: SHA-256 of each row, in sorted parts.
     """
 
     longest: int
-    digests: bytes
+    digests: tuple[NDArray[np.bytes_], ...]
 
     @property
     def sha256(self) -> str:
         """Of the sorted digests of all rows: the same in any order."""
-        return hashlib.sha256(np.sort(np.frombuffer(self.digests, "S32")).tobytes()).hexdigest()
+        total = hashlib.sha256()
+        places = [[0, *np.searchsorted(part, _FIRST_BYTES), len(part)] for part in self.digests]
+        for first in range(len(_FIRST_BYTES) + 1):  # of one first byte at a time, of many rows
+            ends = [slice(own[first], own[first + 1]) for own in places]
+            parts = [part[own] for part, own in zip(self.digests, ends, strict=True)]
+            total.update(np.sort(np.concatenate([_NO_DIGEST, *parts])).tobytes())
+        return total.hexdigest()
+
+
+_DIGEST = np.dtype("S32")
+_NO_DIGEST = np.zeros(0, _DIGEST)
+_FIRST_BYTES = np.array([bytes([first]) for first in range(1, 256)], _DIGEST)
+_IN_MEMORY = 1 << 23  # digests; others are on the disk
+
+
+def measured(longest: int, digests: bytes | bytearray) -> Lengths:
+    """The facts of rows whose digests follow one another."""
+    return Lengths(longest, (np.sort(np.frombuffer(digests, _DIGEST)),))
+
+
+def added(nothing: RowSums, each: Iterable[RowSums]) -> RowSums:
+    """The sums over the rows of all, and the longest of them. There are at most MOST_ROWS."""
+    sums, labels = [each.copy() for each in nothing.moments], nothing.labels.copy()
+    longest, held, on_disk = 0, list[NDArray[np.bytes_]](), list[NDArray[np.bytes_]]()
+    for moments, own, exact in each:
+        for total, part in zip((*sums, labels), (*moments, exact), strict=True):
+            np.add(total, part, out=total)
+        longest = max(longest, own.longest)
+        held += own.digests
+        if sum(map(len, held)) > _IN_MEMORY:
+            together = np.sort(np.concatenate(held))
+            kept = room(together.shape, _DIGEST, most=0)
+            kept[:] = together
+            on_disk.append(kept)
+            held.clear()
+    return RowSums(RowMoments(*sums), Lengths(longest, (*on_disk, *held)), labels)
 
 
 IntegerRows = Iterable[tuple[slice, Num[np.ndarray, "b d"]]]
@@ -368,7 +439,7 @@ def lengths(integer_rows: IntegerRows, rows: RowOwners) -> Lengths:
     else:
         span = int(_user_spans(rows, parts()).max())
         longest = -(-(span**2) // (_ROOT * _ROOT))
-    return Lengths(longest, bytes(digests))
+    return measured(longest, digests)
 
 
 def _whole(

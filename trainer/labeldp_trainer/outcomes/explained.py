@@ -13,7 +13,7 @@ from labeldp_verify.printable import clipped, one_line
 
 from labeldp_compile.toolkit import plain
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data.features import TableEncoder
+from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.interactions.effects import FILE, Axis, Effect, Effects, read_effects
 from labeldp_trainer.methods.statement import spent

@@ -36,7 +36,7 @@ from labeldp_trainer.config.data import PairsData, TableData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart, FeatureShape, Task
 from labeldp_trainer.data.arrays import as_embeddings, batches_of_arrays, batches_of_npz
-from labeldp_trainer.data.features import Encoder, TableEncoder
+from labeldp_trainer.data.encoders import Encoder, TableEncoder
 from labeldp_trainer.data.pairs import batches_of_pairs
 from labeldp_trainer.data.table import TableColumns, table_batches
 from labeldp_trainer.errors import DataError, RunFolderError

@@ -31,7 +31,8 @@ from labeldp_trainer.config.representation import (
 )
 from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
 from labeldp_trainer.data.arrays import read_embeddings
-from labeldp_trainer.data.features import ArrayEncoder, all_finite, batches, room
+from labeldp_trainer.data.encoders import ArrayEncoder
+from labeldp_trainer.data.features import all_finite, batches, room
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.one_release.plan import CLASSES
 from labeldp_trainer.representations.composed import Joined, RowGraph

@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import MAX_BYTES, json_object, require_folder
 from labeldp_trainer.config import LoadedConfig, parse_config
-from labeldp_trainer.data.features import EncoderFile, each_array, named_arrays
+from labeldp_trainer.data.encoders import EncoderFile
+from labeldp_trainer.data.features import each_array, named_arrays
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.models import Params
 

@@ -1,5 +1,6 @@
 """What replaced labels move in the sum, on the integers that are summed; and what labels become."""
 
+import hashlib
 import itertools
 from dataclasses import replace
 from fractions import Fraction
@@ -15,13 +16,15 @@ from labeldp_trainer.one_release.plan import drawn, planned
 from labeldp_trainer.one_release.rows import (
     STEPS,
     UNIT,
+    RowSums,
     Targets,
     Weights,
+    added,
     label_steps,
     lengths,
+    measured,
     squared_sensitivity,
 )
-from labeldp_trainer.spark import added
 
 from trainer.tests.one_release.release_helpers import method, rows
 
@@ -46,23 +49,24 @@ def squared(one, other):
     return int(np.square((one - other).astype(object)).sum())
 
 
-@pytest.mark.parametrize("rounded", [True, False])
-def test_only_rounded_moments_are_the_same_in_any_order(rounded):
+def test_moments_are_the_same_in_any_order():
     """A cluster orders rows by the size of files, and labels change that."""
     random = np.random.default_rng(2)
     vectors = random.lognormal(size=(20_000, 3)).astype(np.float32)
     weights = Weights(np.arange(4), np.ones(4, np.float32), 1e-3, FULL)
-    rounding = 19, np.array([2.0**-18, *[2.0**-12] * 3])
+    lattice = rows(vectors).moment_lattice(weights)
 
     def parts(*each):
-        held = [replace(rows(part), rounding=rounding if rounded else None) for part in each]
-        return added(*(part.sums(weights) for part in held)).moments
+        held = (replace(rows(part), lattice=lattice).sums(weights) for part in each)
+        return added(RowSums.zeros(4, (4, 0)), held).moments
 
     one, other = parts(vectors), parts(vectors[7000:][::-1], vectors[:7000])
-    assert all((a == b).all() for a, b in zip(one, other, strict=True)) == rounded
+    used = weights.used(vectors).astype(float)
+    q = np.concatenate([chunk.integers for chunk in weights.chunks(rows(vectors))]) / UNIT
     plain = rows(vectors).sums(weights).moments
-    for found, exact in zip(one, plain, strict=True):
-        np.testing.assert_allclose(found, exact, rtol=1e-4)
+    for a, b, c, exact in zip(one, other, plain, (q.T @ used, q.T @ q, q.sum(axis=0)), strict=True):
+        assert (a == b).all() and (a == c).all()
+        np.testing.assert_allclose(a, exact, rtol=1e-4)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -222,7 +226,8 @@ def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeyp
     for chunk in (1, 3, 64, 4096):
         monkeypatch.setattr(lattice, "_CHUNK", chunk)
         for given_vectors in (vectors, np.asfortranarray(vectors)):
-            found.add(rows(given_vectors).sums(weights).lengths)
+            own = rows(given_vectors).sums(weights).lengths
+            found.add((own.longest, own.sha256))
             bits.add(factors(given_vectors).tobytes())
     assert len(found) == len(bits) == 1
 
@@ -234,6 +239,19 @@ def test_the_digest_is_of_the_rows_in_any_order_and_of_how_often_they_are_there(
     digests = [rows(v).sums(weights).lengths.sha256 for v in (once, once[::-1], twice)]
     assert (vectors[0] != vectors[1]).any()
     assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("in_memory", [0, 50, 1 << 23])
+def test_the_digest_of_many_rows_is_that_of_their_sorted_digests(monkeypatch, in_memory):
+    """Some are alike, and some have zeros at either end; in parts, which may be on the disk."""
+    monkeypatch.setattr(lattice, "_IN_MEMORY", in_memory)
+    own = [hashlib.sha256(bytes([i % 90])).digest() for i in range(300)]
+    own += [bytes(32), bytes(31) + b"a", b"\xff" + bytes(31), b"\xff" * 32, b"a" + bytes(31)]
+    nothing = RowSums.zeros(1, (1,))
+    parts = (b"".join(own[start : start + 40]) for start in range(0, len(own), 40))
+    found = added(nothing, (nothing._replace(lengths=measured(7, part)) for part in parts))
+    assert found.lengths.longest == 7
+    assert found.lengths.sha256 == hashlib.sha256(b"".join(sorted(own))).hexdigest()
 
 
 def test_squares_that_do_not_fit_are_refused():

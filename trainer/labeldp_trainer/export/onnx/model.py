@@ -25,7 +25,7 @@ from labeldp_trainer.config.data import DATE_FEATURES, IdxData
 from labeldp_trainer.config.representation import given_vectors
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.arrays import MOST_BYTE
-from labeldp_trainer.data.features import ArrayEncoder, Encoder, TableEncoder
+from labeldp_trainer.data.encoders import ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.data.table import DAY_MS, HOUR_MS, TableColumns, calendar, date_numbers
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.models import layers

@@ -1,0 +1,220 @@
+"""Tables of many rows: a sample of them in memory, and sums over all rows, part by part.
+
+Everything public is decided from the sample: the encoder, the representation or the bins, and the
+weights of the release, or of its next part. The integer rows of a part of the table are computed
+from them, and their sum times the labels is returned with the longest of these very rows: what
+Theorem 13 needs. The same rows are in the sample wherever they are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data.encoders import TableEncoder
+from labeldp_trainer.data.features import AllRows, DataPart, all_finite
+from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.interactions.columns import BinnedColumn
+from labeldp_trainer.interactions.questions import KeepRows
+from labeldp_trainer.methods.interactions import codes_of
+from labeldp_trainer.one_release.rows import (
+    REHEARSED,
+    MomentLattice,
+    PublicRows,
+    RowOwners,
+    RowSums,
+    Targets,
+    Weights,
+    added,
+)
+from labeldp_trainer.staged_release.draw import (
+    LabelColumn,
+    LabelCounts,
+    Labels,
+    LabelSums,
+    PublicTable,
+)
+
+if TYPE_CHECKING:
+    from labeldp_trainer.representations import Representation
+
+SAMPLED = 1 << 17
+"""About the most rows of a table from which public things are decided."""
+KINDS = ("splines", "random_fourier")
+"""Representations of a row that depend on that row and on the sample alone."""
+SumBatch = Callable[[DataPart, Any], RowSums]
+"""Sums over some rows, of which the labels are a column, or None."""
+
+
+@dataclass(frozen=True)
+class StreamedTable:
+    """The rows of files, which are read again for every sum.
+
+    Attributes:
+        table: of the files, with the label column if there is one to read.
+        label: the name of this column.
+    """
+
+    table: TableRows
+    label: str
+    elsewhere: ClassVar[bool] = False
+
+    @property
+    def rows(self) -> int:
+        """n."""
+        return self.table.rows
+
+    def sums(
+        self, encoder: TableEncoder, sums: SumBatch, nothing: RowSums, *, labelled: bool
+    ) -> RowSums:
+        """Over all rows, some of them in each thread. Raises DataError."""
+
+        def of(part: DataPart) -> RowSums:
+            return sums(part, part.columns[self.label] if labelled else None)
+
+        def each() -> Iterator[RowSums]:
+            waiting = deque[Future[RowSums]]()
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                for batch in self.table.batches():
+                    for part in _parts(encoder.part(batch)):
+                        waiting.append(pool.submit(of, part))
+                        if len(waiting) > 2 * (os.cpu_count() or 1):
+                            yield waiting.popleft().result()
+                yield from (one.result() for one in waiting)
+
+        return added(nothing, each())
+
+
+_AT_ONCE = 1 << 14  # rows
+
+
+def _parts(whole: DataPart) -> Iterator[DataPart]:
+    for start in range(0, whole.rows, _AT_ONCE):
+        yield whole.take(np.arange(start, min(start + _AT_ONCE, whole.rows)))
+
+
+def step_of(rows: int) -> int:
+    """One in how many rows is in the sample."""
+    return -(-rows // SAMPLED)
+
+
+def is_summed(loaded: LoadedConfig) -> bool:
+    """Whether a method asks all rows of a table for nothing but sums."""
+    config = loaded.config
+    if config.user_column is not None or not isinstance(config.data, TableData):
+        return False
+    kind = None if config.representation is None else config.representation.kind
+    return isinstance(config.method, StagedRelease) or (
+        isinstance(config.method, OneRelease) and kind in KINDS
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampledRows(PublicRows):
+    """Many rows of one release; the vectors are those of the sample.
+
+    Attributes:
+        table: has all rows.
+        encoder, representation: from columns to vectors.
+    """
+
+    table: AllRows
+    encoder: TableEncoder
+    representation: Representation
+
+    def summed(self, weights: Weights, targets: Targets | None) -> RowSums:
+        """Over the rows where they are. Raises DataError."""
+        sent = None if targets is None else targets._replace(column=None)
+        lattice = self.moment_lattice(weights)
+        sums = partial(_vector_sums, self.representation, weights, lattice, sent)
+        d, k = weights.width, 0 if sent is None else sent.width
+        nothing = RowSums.zeros(d, (d, k))
+        found: RowSums = self.table.sums(self.encoder, sums, nothing, labelled=sent is not None)
+        return found
+
+    def sample(self, most: int = REHEARSED) -> Any:
+        """At most this many of the sampled rows, in memory."""
+        held = PublicRows(
+            count=len(self.vectors),
+            vectors=self.vectors,
+            spectrum=self.spectrum,
+            groups=self.groups,
+        )
+        return held.sample(most)
+
+
+def _vector_sums(
+    representation: Representation,
+    weights: Weights,
+    lattice: MomentLattice,
+    targets: Targets | None,
+    part: DataPart,
+    column: Any,
+) -> RowSums:
+    """Of a part of the rows of one release. Raises DataError."""
+    from labeldp_trainer.representations.learning import vectors_of_part  # noqa: PLC0415
+
+    vectors = vectors_of_part(representation, part)
+    if not all_finite(vectors):
+        reason = "the features of some rows are too far from those of the sample"
+        raise DataError(f"{part.source}: {reason}; rescale them")
+    rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, lattice=lattice)
+    return rows.sums(weights, targets and targets._replace(column=column))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledCodes(PublicTable):
+    """Many rows of a staged release; features and bins are those of the sample.
+
+    Attributes:
+        whole: has all rows.
+        encoder: from columns to features.
+    """
+
+    whole: AllRows
+    encoder: TableEncoder
+
+    @property
+    def count(self) -> int:
+        """Of all rows."""
+        return self.whole.rows
+
+    def sums(
+        self,
+        asked: LabelCounts | LabelSums,
+        labels: LabelColumn | None = None,
+        keep: KeepRows = lambda part, whole: None,
+    ) -> RowSums:
+        """Over the rows where they are. Raises DataError."""
+        del keep
+        read, weights = None if labels is None else labels.read, self.rows.weights
+        heaviest = None if weights is None else weights.max()
+        sums = partial(_code_sums, list(self.columns), heaviest, asked, read)
+        found: RowSums = self.whole.sums(
+            self.encoder, sums, asked.nothing, labelled=read is not None
+        )
+        return found
+
+
+def _code_sums(
+    columns: list[BinnedColumn],
+    heaviest: np.float32 | None,
+    asked: LabelCounts | LabelSums,
+    read: Callable[[Any], Labels] | None,
+    part: DataPart,
+    column: Any,
+) -> RowSums:
+    """Of a part of the rows of a staged release."""
+    rows = RowOwners(count=part.rows, weights=part.weights, heaviest=heaviest)
+    table = PublicTable(part.features, columns, codes_of(columns, part.features), rows)
+    return table.sums(asked, read and LabelColumn(column, read))

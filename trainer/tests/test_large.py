@@ -1,0 +1,198 @@
+"""Tables that do not fit into memory: arrays on the disk, or a sample and sums over all rows."""
+
+import errno
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import DataError, load_config, sampled
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data import features, table
+from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.interactions import answers
+from labeldp_trainer.one_release import plan
+from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.representations import representation
+from labeldp_trainer.staged_release.release import read_staged
+
+from trainer.tests.one_release.test_command import files
+from trainer.tests.staged_release.staged_helpers import own_noise
+from trainer.tests.staged_release.test_runs import labeldp, with_noise
+
+ROWS = 3_000
+CONFIG = """
+version: 1
+name: large
+data: {kind: table, train: rows, label: y, categorical: [c], %s}
+loss: %s
+method: {kind: %s, epsilon: 2, delta: 1e-3%s}
+"""
+STAGED = "staged_release"
+KINDS = {
+    "counts": (
+        "numeric: [a, b], dates: [d], weights: w",
+        "poisson",
+        STAGED,
+        ", label_range: [0, 9]",
+    ),
+    "classes": (
+        "numeric: [a, b], dates: [d], weights: w, classes: [0, 1, 2]",
+        "cross_entropy",
+        STAGED,
+        "",
+    ),
+    "vectors": ("numeric: [b], classes: [0, 1, 2]", "cross_entropy", "one_release", ""),
+}
+
+
+def write(folder):
+    """Three files, of which one has groups of rows and one has no missing number."""
+    random = np.random.default_rng(5)
+    columns = {
+        "a": np.where(random.random(ROWS) < 0.1, np.nan, random.normal(size=ROWS)),
+        "b": random.integers(0, 40, ROWS),
+        "c": pa.array(random.choice(["x", "y", "z"], ROWS), mask=random.random(ROWS) < 0.1),
+        "d": pa.array(random.integers(0, 20_000, ROWS), pa.int32()).cast(pa.date32()),
+        "w": random.choice([0.5, 1.0, 2.0], ROWS),
+        "y": random.integers(0, 3, ROWS),
+    }
+    whole = pa.table(columns)
+    (folder / "rows").mkdir()
+    for number, (start, stop) in enumerate([(0, 700), (700, 701), (701, ROWS)]):
+        part = whole.slice(start, stop - start)
+        pq.write_table(part, folder / f"rows/{number}.parquet", row_group_size=400)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_release_and_the_model_are_the_same(tmp_path, monkeypatch, kind):
+    write(tmp_path)
+    (tmp_path / "t.yaml").write_text(CONFIG % KINDS[kind])
+    with_noise(monkeypatch, lambda exact, sigma: exact + sigma // 3)
+    monkeypatch.setattr(plan, "noisy", lambda exact, sigma: exact + sigma // 3)
+    found = []
+    for where in ("memory", "disk"):
+        if where == "disk":
+            monkeypatch.setattr(features, "_IN_MEMORY", 0)
+            monkeypatch.setattr(table, "_KEPT_BYTES", 0)
+            monkeypatch.setattr(answers, "_KEPT_BYTES", 0)
+            monkeypatch.setattr(representation, "_MOST_BYTES", 0)
+            monkeypatch.setenv("TMPDIR", str(tmp_path))
+        result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / where / "run")
+        assert result.exit_code == 0, result.output
+        own = files(tmp_path / where / "run")
+        assert ("representation/train.npy" in own) == (kind == "vectors" and where == "memory")
+        stated = {"run.json", "representation/train.npy"}
+        found.append({name: own[name] for name in own if name not in stated})
+    assert found[0].keys() == found[1].keys() and found[0] == found[1]
+
+
+def streamed(monkeypatch, rows, at_once):
+    """Of a table with more rows than that, as many are read at once."""
+    monkeypatch.setattr(sampled, "SAMPLED", rows)
+    monkeypatch.setattr(sampled, "_AT_ONCE", at_once)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_more_rows_than_the_sample_all_are_summed_once(tmp_path, monkeypatch, kind):
+    write(tmp_path)
+    (tmp_path / "t.yaml").write_text(CONFIG % KINDS[kind])
+    streamed(monkeypatch, 500, 170)
+    with_noise(monkeypatch, lambda exact, sigma: exact + sigma // 3)
+    monkeypatch.setattr(plan, "noisy", lambda exact, sigma: exact + sigma // 3)
+    original, sums = sampled.StreamedTable.sums, []
+    data = load_config(tmp_path / "t.yaml").config.data
+
+    def summed(self, encoder, of, nothing, *, labelled):
+        found = original(self, encoder, of, nothing, labelled=labelled)
+        whole = encoder.part(TableRows(tmp_path / "rows", data, ("y",)))
+        assert labelled and whole.rows == ROWS
+        sums.append((found, of(whole, whole.columns["y"])))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sampled.StreamedTable, "sums", summed)
+        assert labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run").exit_code == 0
+    file, staged = tmp_path / "run/release.npz", "staged" in KINDS[kind][2]
+    parts = read_staged(file).parts if staged else [read_release(file)]
+    assert len(parts) == len(sums)
+    for part, (found, whole) in zip(parts, sums, strict=True):
+        answer = part.answer if staged else part.statistic
+        assert np.array_equal(answer - part.facts.sigma // 3, found.labels)
+        assert np.array_equal(found.labels, whole.labels)
+        assert found.lengths.longest == whole.lengths.longest
+        assert found.lengths.sha256 == whole.lengths.sha256
+        for one, other in zip(found.moments, whole.moments, strict=True):
+            assert np.array_equal(one, other)
+        if getattr(part.facts, "longest", None) is not None:
+            assert part.facts.longest == whole.lengths.longest
+            assert part.facts.rows_sha256 == whole.lengths.sha256
+    verified = labeldp(tmp_path / "t.yaml", "--verify-release", file)
+    assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["counts", "classes"])
+def test_no_neighbour_of_a_streamed_table_moves_a_part_by_more_than_it_states(
+    tmp_path, monkeypatch, kind
+):
+    """Theorem 18, along the history of one release: each label of eight, replaced by each other."""
+    random, texts = np.random.default_rng(3), CONFIG % KINDS[kind]
+    (tmp_path / "t.yaml").write_text(texts.replace("train: rows", "train: few.parquet"))
+    streamed(monkeypatch, 4, 3)
+    values, labels = [0, 1, 2, None if kind == "counts" else 7], random.integers(0, 3, 8).tolist()
+    columns = {"a": random.normal(size=8), "b": random.normal(size=8), "c": list("xyxyyxzz")}
+    columns["d"] = pa.array(random.integers(0, 9, 8), pa.int32()).cast(pa.date32())
+    columns["w"] = random.choice([0.5, 1.0], 8)
+
+    def exact(name, labels, noise):
+        found = []
+
+        def add(statistic, sigma):
+            found.append(statistic.copy())
+            return noise(statistic, sigma)
+
+        with_noise(monkeypatch, add)
+        pq.write_table(pa.table(columns | {"y": labels}), tmp_path / "few.parquet")
+        result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        return found, read_staged(tmp_path / name / "release.npz")
+
+    first, release = exact("run", labels, own_noise(random))
+    farthest = np.zeros(len(release.parts))
+    for row, value in [(row, v) for row in range(8) for v in values if v != labels[row]]:
+        answers = iter([part.answer for part in release.parts])
+        other = [*labels[:row], value, *labels[row + 1 :]]
+        again = lambda statistic, sigma: next(answers).reshape(statistic.shape)  # noqa: B023, E731
+        found, same = exact(f"{row} {value}", other, again)
+        assert same.sha256 == release.sha256
+        moved = [np.square((a - b).astype(float)).sum() for a, b in zip(first, found, strict=True)]
+        farthest = np.maximum(farthest, moved)
+    stated = [part.facts.squared_sensitivity for part in release.parts]
+    assert (farthest <= stated).all() and farthest[0] > 0 and (farthest / stated).max() > 0.2
+
+
+def test_a_disk_without_room_is_an_error_before_anything_is_drawn(tmp_path, monkeypatch):
+    write(tmp_path)
+    (tmp_path / "t.yaml").write_text(CONFIG % KINDS["counts"])
+    monkeypatch.setattr(features, "_IN_MEMORY", 0)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run")
+    assert result.exit_code == 2 and "set TMPDIR to a folder on a larger disk" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    write(tmp_path)
+    monkeypatch.setattr(table, "_KEPT_BYTES", 0)
+    config = TableData(kind="table", train="rows", label="y", numeric=("b",))
+    rows = TableRows(tmp_path / "rows", config, ["y"])
+    assert rows.rows == ROWS
+    (tmp_path / "rows/1.parquet").unlink()
+    with pytest.raises(DataError, match="changed while it was read"):
+        list(rows.batches())

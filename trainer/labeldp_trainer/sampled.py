@@ -83,19 +83,19 @@ class StreamedTable:
             return sums(part, part.columns[self.label] if labelled else None)
 
         def each() -> Iterator[RowSums]:
-            waiting = deque[Future[RowSums]]()
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
+            waiting, threads = deque[Future[RowSums]](), os.cpu_count() or 1
+            with ThreadPoolExecutor(threads) as pool:
                 for batch in self.table.batches():
                     for part in _parts(encoder.part(batch)):
                         waiting.append(pool.submit(of, part))
-                        if len(waiting) > 2 * (os.cpu_count() or 1):
+                        if len(waiting) > threads:
                             yield waiting.popleft().result()
                 yield from (one.result() for one in waiting)
 
         return added(nothing, each())
 
 
-_AT_ONCE = 1 << 14  # rows
+_AT_ONCE = 1 << 16  # rows of a thread
 
 
 def _parts(whole: DataPart) -> Iterator[DataPart]:

@@ -1,7 +1,7 @@
 """Training on a Spark cluster: a sample of the rows on the driver, and sums over all of them.
 
-A task returns the sums over its partition with the longest of these very rows, whatever the floats
-of its executor are. The driver takes one result of each partition, and draws the noise.
+A task returns the sums over its partition with the longest of these very rows, for any floats of
+its executor. The driver takes one result of each partition, and draws the noise.
 """
 
 from __future__ import annotations

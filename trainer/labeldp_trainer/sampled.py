@@ -17,9 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.representation import Steps
 from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.data.features import AllRows, DataPart, all_finite
 from labeldp_trainer.data.table import TableRows
@@ -75,26 +77,43 @@ class StreamedTable:
         return self.table.rows
 
     def sums(
-        self, encoder: TableEncoder, sums: SumBatch, nothing: RowSums, *, labelled: bool
+        self,
+        encoder: TableEncoder,
+        sums: SumBatch,
+        nothing: RowSums,
+        steps: Steps,
+        *,
+        labelled: bool,
     ) -> RowSums:
         """Over all rows, some of them in each thread. Raises DataError."""
+        waiting, done = deque[tuple[Future[RowSums], int]](), 0
 
         def of(part: DataPart) -> RowSums:
             return sums(part, part.columns[self.label] if labelled else None)
 
+        def first() -> RowSums:
+            nonlocal done
+            summed, rows = waiting.popleft()
+            found, done = summed.result(), done + rows
+            steps(_WORD, done, self.rows)
+            return found
+
         def each() -> Iterator[RowSums]:
-            waiting, threads = deque[Future[RowSums]](), os.cpu_count() or 1
+            threads = os.cpu_count() or 1
             with ThreadPoolExecutor(threads) as pool:
                 for batch in self.table.batches():
                     for part in _parts(encoder.part(batch)):
-                        waiting.append(pool.submit(of, part))
+                        waiting.append((pool.submit(of, part), part.rows))
                         if len(waiting) > threads:
-                            yield waiting.popleft().result()
-                yield from (one.result() for one in waiting)
+                            yield first()
+                while waiting:
+                    yield first()
 
-        return added(nothing, each())
+        with threadpool_limits(1, user_api="blas"):
+            return added(nothing, each())
 
 
+_WORD = "rows summed"
 _AT_ONCE = 1 << 16  # rows of a thread
 
 
@@ -126,11 +145,13 @@ class SampledRows(PublicRows):
     Attributes:
         table: has all rows.
         encoder, representation: from columns to vectors.
+        steps: called with the progress of sums.
     """
 
     table: AllRows
     encoder: TableEncoder
     representation: Representation
+    steps: Steps
 
     def summed(self, weights: Weights, targets: Targets | None) -> RowSums:
         """Over the rows where they are. Raises DataError."""
@@ -139,7 +160,9 @@ class SampledRows(PublicRows):
         sums = partial(_vector_sums, self.representation, weights, lattice, sent)
         d, k = weights.width, 0 if sent is None else sent.width
         nothing = RowSums.zeros(d, (d, k))
-        found: RowSums = self.table.sums(self.encoder, sums, nothing, labelled=sent is not None)
+        found: RowSums = self.table.sums(
+            self.encoder, sums, nothing, self.steps, labelled=sent is not None
+        )
         return found
 
     def sample(self, most: int = REHEARSED) -> Any:
@@ -179,10 +202,12 @@ class SampledCodes(PublicTable):
     Attributes:
         whole: has all rows.
         encoder: from columns to features.
+        steps: called with the progress of sums.
     """
 
     whole: AllRows
     encoder: TableEncoder
+    steps: Steps
 
     @property
     def count(self) -> int:
@@ -201,7 +226,7 @@ class SampledCodes(PublicTable):
         heaviest = None if weights is None else weights.max()
         sums = partial(_code_sums, list(self.columns), heaviest, asked, read)
         found: RowSums = self.whole.sums(
-            self.encoder, sums, asked.nothing, labelled=read is not None
+            self.encoder, sums, asked.nothing, self.steps, labelled=read is not None
         )
         return found
 

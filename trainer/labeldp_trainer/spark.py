@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from labeldp_compile.toolkit import files_of, read_schema
 from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
 from labeldp_trainer.config.data import TableData, features_of
+from labeldp_trainer.config.representation import Steps
 from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.data.table import TableColumns, table_columns
 from labeldp_trainer.errors import DataError, InputError, TrainerError
@@ -127,9 +128,16 @@ class SparkTable:
         )
 
     def sums(
-        self, encoder: TableEncoder, sums: SumBatch, nothing: RowSums, *, labelled: bool
+        self,
+        encoder: TableEncoder,
+        sums: SumBatch,
+        nothing: RowSums,
+        steps: Steps,
+        *,
+        labelled: bool,
     ) -> RowSums:
-        """Over all rows, by one job. Raises DataError."""
+        """Over all rows, by one job, whose progress Spark shows. Raises DataError."""
+        del steps
         task = SumRows(self.path, self.config, encoder, sums, nothing, labelled)
         return added(nothing, map(task.read, self.results(task, labelled=labelled)))
 

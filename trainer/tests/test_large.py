@@ -104,8 +104,12 @@ def test_of_more_rows_than_the_sample_all_are_summed_once(tmp_path, monkeypatch,
     original, sums = sampled.StreamedTable.sums, []
     data = load_config(tmp_path / "t.yaml").config.data
 
-    def summed(self, encoder, of, nothing, *, labelled):
-        found = original(self, encoder, of, nothing, labelled=labelled)
+    def summed(self, encoder, of, nothing, steps, *, labelled):
+        done = []
+        found = original(
+            self, encoder, of, nothing, lambda *step: done.append(step), labelled=labelled
+        )
+        assert done[-1] == ("rows summed", ROWS, ROWS) and len(done) > 2
         whole = encoder.part(TableRows(tmp_path / "rows", data, ("y",)))
         assert labelled and whole.rows == ROWS
         sums.append((found, of(whole, whole.columns["y"])))

@@ -51,7 +51,7 @@ class AllRows(Protocol):
         """n."""
         ...
 
-    def sums(self, encoder: Any, sums: Any, nothing: Any, *, labelled: bool) -> Any:
+    def sums(self, encoder: Any, sums: Any, nothing: Any, steps: Any, *, labelled: bool) -> Any:
         """Those over all rows (``labeldp_trainer.sampled``)."""
         ...
 

@@ -259,7 +259,7 @@ def public_rows(setting: Setting) -> PublicRows:
 
         kind = SampledRows
         more |= {"table": train.whole, "encoder": setting.dataset.encoder}
-        more["representation"] = setting.representation
+        more |= {"representation": setting.representation, "steps": setting.steps}
     return kind(
         vectors=vectors,
         spectrum=setting.spectrum,

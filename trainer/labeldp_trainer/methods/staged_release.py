@@ -247,6 +247,7 @@ def public_table(setting: Setting) -> PublicTable:
         from labeldp_trainer.sampled import SampledCodes  # noqa: PLC0415
 
         kind, more = SampledCodes, {"whole": train.whole, "encoder": setting.dataset.encoder}
+        more["steps"] = setting.steps
     return kind(train.features, columns, codes_of(columns, train.features), rows, **more)
 
 

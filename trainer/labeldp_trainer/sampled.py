@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -99,10 +99,12 @@ class StreamedTable:
             return found
 
         def each() -> Iterator[RowSums]:
-            threads = os.cpu_count() or 1
+            threads, read = min(os.cpu_count() or 1, _MOST_THREADS), 0
             with ThreadPoolExecutor(threads) as pool:
                 for batch in self.table.batches():
-                    for part in _parts(encoder.part(batch)):
+                    first_row, read = read + 1, read + batch.rows
+                    source = f"{batch.source}: rows {first_row:,} to {read:,}"
+                    for part in _parts(encoder.part(replace(batch, source=source))):
                         waiting.append((pool.submit(of, part), part.rows))
                         if len(waiting) > threads:
                             yield first()
@@ -114,7 +116,7 @@ class StreamedTable:
 
 
 _WORD = "rows summed"
-_AT_ONCE = 1 << 16  # rows of a thread
+_AT_ONCE, _MOST_THREADS = 1 << 16, 8  # rows of a thread: about 150 MB
 
 
 def _parts(whole: DataPart) -> Iterator[DataPart]:

@@ -399,7 +399,7 @@ def measured(longest: int, digests: bytes | bytearray) -> Lengths:
 
 def added(nothing: RowSums, each: Iterable[RowSums]) -> RowSums:
     """The sums over the rows of all, and the longest of them. There are at most MOST_ROWS."""
-    sums, labels = [each.copy() for each in nothing.moments], nothing.labels.copy()
+    sums, labels = [moment.copy() for moment in nothing.moments], nothing.labels.copy()
     longest, held, on_disk = 0, list[NDArray[np.bytes_]](), list[NDArray[np.bytes_]]()
     for moments, own, exact in each:
         for total, part in zip((*sums, labels), (*moments, exact), strict=True):

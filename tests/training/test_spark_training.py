@@ -246,15 +246,24 @@ def test_a_driver_that_is_lost_between_stages_draws_nothing_twice(place, spark, 
     assert len(drawn) == 5
 
 
+_NOT_COUNTED = {  # how Spark says that an attempt ended
+    "lost": "ExecutorLostFailure",
+    "speculative": "Finish but did not commit due to another attempt succeeded",
+}
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("event", _NOT_COUNTED)
 @pytest.mark.parametrize(("name", "jobs"), [("train", 1), ("counts", 9)])
-def test_sums_that_are_computed_again_after_an_executor_is_lost_count_once(
-    place, tmp_path, name, jobs
-):
+def test_sums_that_are_computed_twice_count_once(place, tmp_path, name, jobs, event):
+    """An executor is lost with sums, or a task and its speculative copy both send theirs."""
     write(tmp_path)
-    found = json.loads(run_program("tests.training.spark_runs", tmp_path, name)[-1])
-    assert len(found["results"]) == jobs and found["attempts"] > found["results"][0] > 2
-    memory, run = place / "memory" / name, tmp_path / "lost" / "run"
+    found = json.loads(run_program("tests.training.spark_runs", tmp_path, name, event)[-1])
+    ends = found["ends"].values()
+    assert len(found["results"]) == jobs and found["results"][0] == len(ends) > 2
+    assert all(each.count("Success") == 1 for each in ends)
+    assert [end for each in ends for end in each if end != "Success"] == [_NOT_COUNTED[event]]
+    memory, run = place / "memory" / name, tmp_path / event / "run"
     assert differing(memory, run) == _STATEMENT
 
 

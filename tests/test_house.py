@@ -4,13 +4,13 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 358, "code lines": 60_445, "code lines of tests": 42_715, "one importer": 58}
+MOST = {"files": 360, "code lines": 60_660, "code lines of tests": 42_800, "one importer": 58}
 MOST_ENTERED = {
     "compile": 117,
     "verify": 62,
     "randomize": 90,
     "check": 64,
-    "staged training": 116,
+    "staged training": 117,
 }
 
 

@@ -6,7 +6,8 @@ The table is made up: four fifths of the columns are numbers, the others have ei
 the label is a number that depends on a few of them and on a pair. It is written and trained on in
 a folder under TMPDIR. Each run is a process of its own. Its peak is the resident set that the
 operating system states of it (Linux only); pages of arrays on disk count while they are in memory.
-``boosting`` is that of scikit-learn with its defaults, on true labels and a table in memory.
+``boosting`` is that of scikit-learn with its defaults, on true labels and a table in memory. It
+has one thread: several wait for one another, in processor time, on a machine with other work.
 ``spark`` is one release on a local cluster of two workers with a core each, and
 ``spark_staged`` a staged release. Their memory
 is that of the driver's Python. Their processor time is not measured: most of it is spent in other
@@ -79,6 +80,8 @@ def trained(folder, kind):
         command += ["--spark"] * kind.startswith("spark")
     env = {**os.environ, "PYSPARK_SUBMIT_ARGS": _CLUSTER, "PYSPARK_PYTHON": sys.executable}
     env |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+    if kind == "boosting":
+        env["OMP_NUM_THREADS"] = "1"
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
     if done.returncode:
         sys.exit(done.stderr)

@@ -156,6 +156,27 @@ def test_the_bytes_of_labels_do_not_move_the_rows_that_a_message_names(tmp_path,
     assert len(found) == 1 and named in found.pop()
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int8(), pa.binary())])
+def test_labels_of_any_type_can_be_streamed_or_are_refused(tmp_path, monkeypatch, kind):
+    streamed(monkeypatch, 50, 30)
+    text = (CONFIG % KINDS["vectors"]).replace("[0, 1, 2]", "['0', '1']").replace("[c]", "[]")
+    (tmp_path / "t.yaml").write_text(text)
+    (tmp_path / "rows").mkdir()
+    for number in range(2):
+        if kind == pa.string_view():
+            labels = pa.array(["0", "1", None, "2"] * 25).cast(kind)
+        else:  # together there are more entries than such indices can name
+            entries = pa.array([f"{number}{entry}".encode() for entry in range(100)])
+            labels = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), entries)
+        columns = {"b": np.arange(100.0) + number, "y": labels}
+        pq.write_table(pa.table(columns), tmp_path / f"rows/{number}.parquet")
+    result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run")
+    if kind == pa.string_view():
+        assert result.exit_code == 0, result.output
+    else:
+        assert result.exit_code == 2 and "declared to hold bytes" in result.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["counts", "classes"])
 def test_no_neighbour_of_a_streamed_table_moves_a_part_by_more_than_it_states(

@@ -34,7 +34,7 @@ from labeldp_compile.toolkit import (
     with_decimal_points,
 )
 from labeldp_trainer.config.data import TableData, features_of
-from labeldp_trainer.data.labels import Cells, taken
+from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
 # Dates as numbers: days since 1970-01-01 in UTC, with their fraction, and what the calendar says.
@@ -171,22 +171,34 @@ class TableColumns:
         """Itself, as of a whole table."""
         yield self
 
-    def take(self, rows: NDArray[np.int64]) -> Self:
+    def part(self, rows: slice) -> Self:
         """Only these rows."""
-        chosen = pa.array(rows)
         return replace(
             self,
-            rows=len(rows),
+            rows=len(self.numbers[rows]),
             numbers=self.numbers[rows],
-            texts=tuple(text.take(chosen) for text in self.texts),
-            others={name: taken(own, rows) for name, own in self.others.items()},
+            texts=tuple(text[rows] for text in self.texts),
+            others={name: own[rows] for name, own in self.others.items()},
             factors={name: factor[rows] for name, factor in self.factors.items()},
         )
 
     def sample(self, chosen: NDArray[np.bool_]) -> Self:
         """The features of chosen rows, and no rows of labels and ids."""
-        none = {name: taken(own, np.zeros(0, np.int64)) for name, own in self.others.items()}
-        return replace(replace(self, others={}).take(np.flatnonzero(chosen)), others=none)
+        return replace(
+            self,
+            rows=int(np.count_nonzero(chosen)),
+            numbers=self.numbers[chosen],
+            texts=tuple(text.filter(pa.array(chosen)) for text in self.texts),
+            others={name: _no_rows_of(own) for name, own in self.others.items()},
+            factors={name: factor[chosen] for name, factor in self.factors.items()},
+        )
+
+
+def _no_rows_of(column: pa.Array | Cells) -> pa.Array | Cells:
+    """Of the same type; unlike a slice, it keeps no label in memory."""
+    if isinstance(column, Cells):
+        return Cells(pa.nulls(0, pa.large_string()))
+    return pa.nulls(0, column.type)
 
 
 _KEPT_BYTES = 1 << 30  # of batches that are not read again
@@ -262,8 +274,8 @@ class TableRows:
             while there >= size or (there and row + there == self.rows):
                 count = min(size, there)
                 whole = _joined(f"{self.source}: rows {row + 1:,} to {row + count:,}", waiting)
-                yield whole.take(np.arange(count))
-                waiting = [whole.take(np.arange(count, there))]
+                yield whole.part(slice(count))
+                waiting = [whole.part(slice(count, None))]
                 row, there = row + count, there - count
 
     def _read(self) -> Iterator[TableColumns]:

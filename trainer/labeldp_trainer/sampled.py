@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -99,15 +99,12 @@ class StreamedTable:
             return found
 
         def each() -> Iterator[RowSums]:
-            threads, read = min(os.cpu_count() or 1, _MOST_THREADS), 0
+            threads = min(os.cpu_count() or 1, _MOST_THREADS)
             with ThreadPoolExecutor(threads) as pool:
-                for batch in self.table.batches():
-                    first_row, read = read + 1, read + batch.rows
-                    source = f"{batch.source}: rows {first_row:,} to {read:,}"
-                    for part in _parts(encoder.part(replace(batch, source=source))):
-                        waiting.append((pool.submit(of, part), part.rows))
-                        if len(waiting) > threads:
-                            yield first()
+                for block in self.table.blocks(_AT_ONCE):
+                    waiting.append((pool.submit(of, encoder.part(block)), block.rows))
+                    if len(waiting) > threads:
+                        yield first()
                 while waiting:
                     yield first()
 
@@ -117,11 +114,6 @@ class StreamedTable:
 
 _WORD = "rows summed"
 _AT_ONCE, _MOST_THREADS = 1 << 16, 8  # rows of a thread: about 150 MB
-
-
-def _parts(whole: DataPart) -> Iterator[DataPart]:
-    for start in range(0, whole.rows, _AT_ONCE):
-        yield whole.take(np.arange(start, min(start + _AT_ONCE, whole.rows)))
 
 
 def step_of(rows: int) -> int:

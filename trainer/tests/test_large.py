@@ -10,13 +10,14 @@ import pytest
 from labeldp_trainer import DataError, load_config, sampled
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data import features, table
-from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.data.table import TableRows, is_sampled
 from labeldp_trainer.interactions import answers
 from labeldp_trainer.one_release import plan
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.representations import representation
 from labeldp_trainer.staged_release.release import read_staged
 
+from labeldp_compile.tabular import csv_file
 from trainer.tests.one_release.test_command import files
 from trainer.tests.staged_release.staged_helpers import own_noise
 from trainer.tests.staged_release.test_runs import labeldp, with_noise
@@ -134,6 +135,46 @@ def test_of_more_rows_than_the_sample_all_are_summed_once(tmp_path, monkeypatch,
             assert part.facts.rows_sha256 == whole.lengths.sha256
     verified = labeldp(tmp_path / "t.yaml", "--verify-release", file)
     assert verified.exit_code == 0, verified.output
+
+
+def test_the_bytes_of_labels_do_not_move_the_rows_that_a_message_names(tmp_path, monkeypatch):
+    streamed(monkeypatch, 500, 170)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 12)
+    (tmp_path / "t.yaml").write_text((CONFIG % KINDS["vectors"]).replace("train: rows", "train: t"))
+    rows, found = np.arange(ROWS), set()
+    far = rows[~is_sampled("t.csv", rows, sampled.step_of(ROWS))][1_500]
+    cells = [f"{'1e300' if row == far else row},{'xyz'[row % 3]}" for row in rows]
+    (tmp_path / "t").mkdir()
+    for label in ("1", "1" * 40):
+        text = "".join(f"{cell},{label}\n" for cell in cells)
+        (tmp_path / "t/t.csv").write_text("b,c,y\n" + text)
+        result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run")
+        assert result.exit_code == 2
+        found.add(result.stderr)
+    start = far // 170 * 170
+    named = f"rows {start + 1:,} to {start + 170:,}: 1 of 170 rows"
+    assert len(found) == 1 and named in found.pop()
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int8(), pa.binary())])
+def test_labels_of_any_type_can_be_streamed_or_are_refused(tmp_path, monkeypatch, kind):
+    streamed(monkeypatch, 50, 30)
+    text = (CONFIG % KINDS["vectors"]).replace("[0, 1, 2]", "['0', '1']").replace("[c]", "[]")
+    (tmp_path / "t.yaml").write_text(text)
+    (tmp_path / "rows").mkdir()
+    for number in range(2):
+        if kind == pa.string_view():
+            labels = pa.array(["0", "1", None, "2"] * 25).cast(kind)
+        else:  # together there are more entries than such indices can name
+            entries = pa.array([f"{number}{entry}".encode() for entry in range(100)])
+            labels = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), entries)
+        columns = {"b": np.arange(100.0) + number, "y": labels}
+        pq.write_table(pa.table(columns), tmp_path / f"rows/{number}.parquet")
+    result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run")
+    if kind == pa.string_view():
+        assert result.exit_code == 0, result.output
+    else:
+        assert result.exit_code == 2 and "declared to hold bytes" in result.stderr
 
 
 @pytest.mark.slow

@@ -46,6 +46,10 @@ class Cells:
         """The number of cells."""
         return len(self.values)
 
+    def __getitem__(self, rows: slice) -> Cells:
+        """The cells of these rows."""
+        return Cells(self.values[rows])
+
     def take(self, rows: NDArray[np.int64]) -> Cells:
         """The cells of these rows."""
         return Cells(self.values.take(pa.array(rows)))

@@ -34,7 +34,7 @@ from labeldp_compile.toolkit import (
     with_decimal_points,
 )
 from labeldp_trainer.config.data import TableData, features_of
-from labeldp_trainer.data.labels import Cells, taken
+from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
 # Dates as numbers: days since 1970-01-01 in UTC, with their fraction, and what the calendar says.
@@ -171,6 +171,17 @@ class TableColumns:
         """Itself, as of a whole table."""
         yield self
 
+    def part(self, rows: slice) -> Self:
+        """Only these rows."""
+        return replace(
+            self,
+            rows=len(self.numbers[rows]),
+            numbers=self.numbers[rows],
+            texts=tuple(text[rows] for text in self.texts),
+            others={name: own[rows] for name, own in self.others.items()},
+            factors={name: factor[rows] for name, factor in self.factors.items()},
+        )
+
     def sample(self, chosen: NDArray[np.bool_]) -> Self:
         """The features of chosen rows, and no rows of labels and ids."""
         return replace(
@@ -178,9 +189,16 @@ class TableColumns:
             rows=int(np.count_nonzero(chosen)),
             numbers=self.numbers[chosen],
             texts=tuple(text.filter(pa.array(chosen)) for text in self.texts),
-            others={name: taken(own, np.zeros(0, np.int64)) for name, own in self.others.items()},
+            others={name: _no_rows_of(own) for name, own in self.others.items()},
             factors={name: factor[chosen] for name, factor in self.factors.items()},
         )
+
+
+def _no_rows_of(column: pa.Array | Cells) -> pa.Array | Cells:
+    """Of the same type; unlike a slice, it keeps no label in memory."""
+    if isinstance(column, Cells):
+        return Cells(pa.nulls(0, pa.large_string()))
+    return pa.nulls(0, column.type)
 
 
 _KEPT_BYTES = 1 << 30  # of batches that are not read again
@@ -242,21 +260,23 @@ class TableRows:
             places = np.arange(row, row + batch.rows)
             found.append(batch.sample(is_sampled(path.name, places, step)))
             row += batch.rows
-        return TableColumns(
-            source=self.source,
-            rows=sum(part.rows for part in found),
-            numbers=np.concatenate([part.numbers for part in found]),
-            texts=tuple(map(pa.concat_arrays, zip(*(part.texts for part in found), strict=True))),
-            others={
-                name: whole_column(self.source, name, [part.others[name] for part in found])
-                for name in found[0].others
-            },
-            files=tuple({file: known for part in found for file, known in part.files}.items()),
-            factors={
-                name: np.concatenate([part.factors[name] for part in found])
-                for name in found[0].factors
-            },
-        )
+        return _joined(self.source, found)
+
+    def blocks(self, size: int) -> Iterator[TableColumns]:
+        """All rows, so many at a time: labels can move the ends of batches, but not of blocks.
+
+        Raises DataError.
+        """
+        waiting, there, row = list[TableColumns](), 0, 0
+        for batch in self.batches():
+            waiting.append(batch)
+            there += batch.rows
+            while there >= size or (there and row + there == self.rows):
+                count = min(size, there)
+                whole = _joined(f"{self.source}: rows {row + 1:,} to {row + count:,}", waiting)
+                yield whole.part(slice(count))
+                waiting = [whole.part(slice(count, None))]
+                row, there = row + count, there - count
 
     def _read(self) -> Iterator[TableColumns]:
         left = self._most
@@ -266,6 +286,25 @@ class TableRows:
                 left = None if left is None else left - batch.rows
             if left == 0:
                 return
+
+
+def _joined(source: str, parts: Sequence[TableColumns]) -> TableColumns:
+    """The rows of all parts. Raises DataError if columns have different types."""
+    return TableColumns(
+        source=source,
+        rows=sum(part.rows for part in parts),
+        numbers=np.concatenate([part.numbers for part in parts]),
+        texts=tuple(map(pa.concat_arrays, zip(*(part.texts for part in parts), strict=True))),
+        others={
+            name: whole_column(source, name, [part.others[name] for part in parts])
+            for name in parts[0].others
+        },
+        files=tuple({file: known for part in parts for file, known in part.files}.items()),
+        factors={
+            name: np.concatenate([part.factors[name] for part in parts])
+            for name in parts[0].factors
+        },
+    )
 
 
 def is_sampled(file: str, rows: Int64[np.ndarray, " n"], step: int) -> Bool[np.ndarray, " n"]:

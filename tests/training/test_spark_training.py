@@ -332,7 +332,7 @@ def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
     far["a"][beyond] = 1e300
     pq.write_table(pa.table(far), tmp_path / "far.parquet", row_group_size=400)
     text = NUMBERS.replace('"train[1]"', str(tmp_path / "far.parquet"))
-    assert "too far from those of training" in refused(place, spark, tmp_path, text)
+    assert "have features that cannot be used" in refused(place, spark, tmp_path, text)
 
     def failing(task):
         def run(batches):

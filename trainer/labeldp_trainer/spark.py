@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_UNUSABLE = (
+    "some rows beyond the sample have features that cannot be used: numbers that are missing or "
+    "too far from those of the sample, no date, or exposure or weights that are not positive"
+)
 _ARRAYS = ("cross", "gram", "total", "labels")
 _RESULT = "partition long, rows long, longest long, digests binary, error string"
 _RESULT += "".join(f", {name} binary" for name in _ARRAYS)
@@ -99,14 +103,16 @@ class SparkTable:
             columns = [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
             count = whole.count()
             place = whole.metadataColumn("_metadata")
-            row, file = place.getField("row_index"), place.getField("file_name")
+            row, file = place.getField("row_index"), place.getField("file_path")
             step = functions.lit(step_of(count))
             # Spark quotes names, and its function for that would make a blank of each plus
             plus, quoted_plus = functions.lit("+"), functions.lit("%2B")
-            name = functions.url_decode(functions.replace(file, plus, quoted_plus))
+            whole_name = functions.url_decode(functions.replace(file, plus, quoted_plus))
+            folder = (path if path.is_dir() else path.parent).resolve()
+            name = functions.substring_index(whole_name, f"{folder}/", -1)
             hashed = functions.xxhash64(functions.crc32(name.cast("binary")), row)
             chosen = functions.pmod(hashed, step) == 0  # as is_sampled
-            where = [place.getField("file_path").alias("path"), row.alias("row")]
+            where = [file.alias("path"), row.alias("row")]
             found = whole.where(chosen).select(*columns[:-1], *where).toArrow()
         if not count:
             raise DataError(f"{path}: has no rows")
@@ -124,7 +130,7 @@ class SparkTable:
             config=data,
             frame=whole.select(*columns),
             rows=count,
-            sample=replace(features, others=labels, files=tuple(files)),
+            sample=replace(features, source=f"{path}: a sample", others=labels, files=tuple(files)),
         )
 
     def sums(
@@ -153,7 +159,7 @@ class SparkTable:
             warnings.filterwarnings("ignore", ".*pandas", FutureWarning)  # as in the runtime
             found = sorted(frame.mapInArrow(task, _RESULT).collect(), key=lambda row: row.partition)
         if refused := next((row.error for row in found if row.error), None):
-            raise DataError(refused)
+            raise DataError(f"{self.path}: {refused}")
         once = len({row.partition for row in found}) == len(found)
         if not once or sum(row.rows for row in found) != self.rows:
             raise DataError(f"{self.path}: was changed while it was read")
@@ -196,8 +202,9 @@ class SumRows:
         try:
             with threadpool_limits(1, user_api="blas"):
                 found = added(self.nothing, each())
-        except InputError as refused:
-            error = str(refused)
+        except InputError:
+            # neither which row nor how many: labels can move the ends of partitions
+            error = _UNUSABLE
         except Exception as failed:
             raise RuntimeError(type(failed).__name__) from None
         context: Any = TaskContext.get()

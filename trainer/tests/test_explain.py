@@ -40,7 +40,7 @@ loss: LOSS
 NUMBERS = TABLE.replace("LABEL", "y").replace("LOSS", "squared")
 RUNS = {
     "staged": NUMBERS.replace("loss", "  dates: [day]\nloss")
-    + "method: {epsilon: 4, delta: 1e-6, label_range: [-3, 12], interactions: 2}",
+    + "method: {epsilon: 8, delta: 1e-6, label_range: [-3, 12], interactions: 2}",
     "counts": NUMBERS.replace("squared", "poisson").replace("label: y", "label: n")
     + "method: {kind: staged_release, epsilon: 4, delta: 1e-6, label_range: [0, 12]}",
     "privatized": NUMBERS.replace("label: y", "label: n")

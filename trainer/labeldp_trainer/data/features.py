@@ -177,7 +177,7 @@ def room(
             return np.asarray(np.memmap(file, kind, "w+", shape=shape, order=order))
     except OSError as error:
         raise DataError(
-            f"{tempfile.gettempdir()}: {size / 1e9:.1f} GB of features do not fit here: "
+            f"{tempfile.gettempdir()}: {size / 1e9:.1f} GB do not fit here: "
             f"{error.strerror}; set TMPDIR to a folder on a larger disk"
         ) from None
 

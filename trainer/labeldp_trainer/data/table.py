@@ -258,12 +258,13 @@ class TableRows:
             path = batch.files[0][0]
             row, file = (row, file) if path == file else (0, path)
             places = np.arange(row, row + batch.rows)
-            found.append(batch.sample(is_sampled(path.name, places, step)))
+            name = str(path.relative_to(self._path if path != self._path else path.parent))
+            found.append(batch.sample(is_sampled(name, places, step)))
             row += batch.rows
-        return _joined(self.source, found)
+        return _joined(f"{self.source}: a sample", found)
 
     def blocks(self, size: int) -> Iterator[TableColumns]:
-        """All rows, so many at a time: labels can move the ends of batches, but not of blocks.
+        """All rows, ``size`` at a time: labels can move the ends of batches, but not of blocks.
 
         Raises DataError.
         """
@@ -310,7 +311,8 @@ def _joined(source: str, parts: Sequence[TableColumns]) -> TableColumns:
 def is_sampled(file: str, rows: Int64[np.ndarray, " n"], step: int) -> Bool[np.ndarray, " n"]:
     """Whether the rows at these places of a file are in a sample of about one in ``step``.
 
-    What Spark says of ``pmod(xxhash64(crc32(file), row), step) = 0`` (the seed is 42).
+    ``file`` is its path within the folder of the table. What Spark says of
+    ``pmod(xxhash64(crc32(file), row), step) = 0`` (the seed is 42).
     """
     with np.errstate(over="ignore"):
         seed = _xxhash64(np.uint64(zlib.crc32(file.encode())), np.uint64(42))

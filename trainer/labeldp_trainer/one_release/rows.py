@@ -381,15 +381,26 @@ class Lengths(NamedTuple):
         places = [[0, *np.searchsorted(part, _FIRST_BYTES), len(part)] for part in self.digests]
         for first in range(len(_FIRST_BYTES) + 1):  # of one first byte at a time, of many rows
             ends = [slice(own[first], own[first + 1]) for own in places]
-            parts = [part[own] for part, own in zip(self.digests, ends, strict=True)]
-            total.update(np.sort(np.concatenate([_NO_DIGEST, *parts])).tobytes())
+            # many rows may be alike
+            parts = [np.unique(_NO_DIGEST, return_counts=True)]
+            parts += [
+                np.unique(part[own], return_counts=True)
+                for part, own in zip(self.digests, ends, strict=True)
+            ]
+            digests, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+            order = np.argsort(digests)
+            last = np.cumsum(counts[order])
+            for start in range(0, int(counts.sum()), _AT_ONCE):
+                rows = np.arange(start, min(start + _AT_ONCE, last[-1]))
+                own = order[np.searchsorted(last, rows, side="right")]
+                total.update(digests[own].tobytes())
         return total.hexdigest()
 
 
 _DIGEST = np.dtype("S32")
 _NO_DIGEST = np.zeros(0, _DIGEST)
 _FIRST_BYTES = np.array([bytes([first]) for first in range(1, 256)], _DIGEST)
-_IN_MEMORY = 1 << 23  # digests; others are on the disk
+_IN_MEMORY, _AT_ONCE = 1 << 23, 1 << 16  # digests; others are on the disk
 
 
 def measured(longest: int, digests: bytes | bytearray) -> Lengths:

@@ -193,7 +193,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def cluster(folder: Path, *, cores: int = 1, workers: int = 2) -> Iterator[Cluster]:
-    """A master and workers of so many cores, with room for executors of 600 MB.
+    """A master and workers with this many cores each, with room for executors of 600 MB.
 
     Each worker has an address of its own: Spark starts no speculative copy on the same host.
     """

@@ -25,7 +25,7 @@ from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.one_release.plan import drawn, planned
 from labeldp_trainer.one_release.release import Release
-from labeldp_trainer.one_release.rows import PublicRows, Users
+from labeldp_trainer.one_release.rows import PublicRows, Users, user_counts
 
 SURE = 1e-10
 DELTA = 1e-2
@@ -55,15 +55,14 @@ def with_noise(plan: Release, sigma: int) -> Release:
 def cases(epsilon: float) -> dict[str, Case]:
     """Tables of few rows, whose difference is as large as it can be."""
     vectors = np.array([[0.3], [-1.2], [2.0], [0.9]], np.float32)
-    digest = "0" * 64
-    whose = Users(column="user", max_examples_per_user=2, sha256=digest)
+    owners = np.array([0, 1, 1, 2])
     alone = PublicRows(count=len(vectors), vectors=vectors, spectrum=None)
     users = PublicRows(
         count=4,
         vectors=vectors[[0, 2, 2, 3]],
         spectrum=None,
-        owners=np.array([0, 1, 1, 2]),
-        users=whose,
+        owners=owners,
+        users=Users.of("user", 2, user_counts(owners, np.arange(4))),
     )
     stated = {"kind": "one_release", "epsilon": epsilon, "delta": DELTA}
     classes = OneRelease.model_validate(stated)

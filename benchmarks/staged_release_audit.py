@@ -33,7 +33,7 @@ from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.questions import RowWeights
 from labeldp_trainer.interactions.stages import Learner
 from labeldp_trainer.interactions.terms import Term
-from labeldp_trainer.one_release.rows import RowOwners, Users
+from labeldp_trainer.one_release.rows import RowOwners, Users, user_counts
 from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
 from labeldp_trainer.staged_release.plan import KINDS
 from labeldp_trainer.staged_release.release import (
@@ -88,7 +88,7 @@ def _case(numeric, pair, epsilon, classes=None, owners=None) -> Case:
     codes = np.stack([columns[0].codes(entries_of(features)[0])], axis=1)
     whose = None
     if owners is not None:
-        whose = Users(column="user", max_examples_per_user=2, sha256=array_digest(owners))
+        whose = Users.of("user", 2, user_counts(owners, np.arange(len(owners))))
     rows = RowOwners(count=len(numeric), owners=owners, users=whose)
     facts = StagedFacts(
         classes=classes,
@@ -98,7 +98,6 @@ def _case(numeric, pair, epsilon, classes=None, owners=None) -> Case:
         label="y",
         rows=rows.count,
         users=whose,
-        most_rows=rows.most_rows,
         features_sha256=array_digest(features),
         in_pairs=tuple(column.in_pairs for column in columns),
     )

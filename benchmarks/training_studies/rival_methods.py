@@ -41,6 +41,7 @@ from labeldp_trainer.one_release.rows import (
     Users,
     Weights,
     squared_sensitivity,
+    user_counts,
 )
 from labeldp_verify.analysis import least_variance_inverse
 from training_studies.rival_randomizers import (
@@ -53,7 +54,6 @@ from training_studies.rival_randomizers import (
 
 DELTA = 1e-5
 STEPS, BATCHES = 100, 10  # of gradient descent: batches in an epoch
-DIGEST = "0" * 64
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ class Rows:
         """For a release."""
         users = None
         if self.owners is not None:
-            users = Users(column="user", max_examples_per_user=self.most, sha256=DIGEST)
+            places = np.arange(len(self.owners))
+            users = Users.of("user", self.most, user_counts(self.owners, places))
         return PublicRows(
             count=len(self.vectors),
             vectors=self.vectors,

@@ -86,19 +86,6 @@ def person_names(values: Any, source: str, column: str) -> pa.Array:
     return names
 
 
-def person_codes(names: pa.Array) -> NDArray[np.int64]:
-    """The number 0 … u − 1 of the person of each row [n], in the order of the names.
-
-    So the numbers depend neither on the order of rows nor on other columns.
-    """
-    encoded = names.dictionary_encode()
-    distinct = encoded.dictionary.to_pylist()
-    place = np.empty(len(distinct), np.int64)
-    place[sorted(range(len(distinct)), key=distinct.__getitem__)] = np.arange(len(distinct))
-    codes: NDArray[np.int64] = place[encoded.indices.to_numpy(zero_copy_only=False)]
-    return codes
-
-
 def _as_stored(values: Any) -> Any:
     """The values of a column in one array, without the way in which they are stored."""
     import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
@@ -325,8 +312,8 @@ class PersonCounts:
             self._counts = np.insert(self._counts, at[~old], counts[~old])
 
 
-def persons_of(path: Path, column: str, values: pa.Array) -> Persons:
-    """[n] digests of the persons of a batch.
+def persons_of(path: Path | str, column: str, values: Any) -> Persons:
+    """[n] digests of the persons of a batch (``person_names``).
 
     Raises DataError for a row without a person, and for a type that names nobody.
     """
@@ -334,7 +321,7 @@ def persons_of(path: Path, column: str, values: pa.Array) -> Persons:
     try:
         return read_ids(names).digests()
     except IdError as error:  # a name that is too long
-        raise refused(path, f"{column!r}: {error}") from None
+        raise DataError(f"{path}: {column!r}: {error}") from None
 
 
 Keep = Callable[[TableReader, pa.RecordBatch], NDArray[np.bool_]]

@@ -63,8 +63,8 @@ from labeldp_compile.tabular.formats import folder_columns as folder_columns
 from labeldp_compile.tabular.formats import format_of as format_of
 from labeldp_compile.tabular.formats import require_format as require_format
 from labeldp_compile.tabular.parquet_file import ParquetSink as ParquetSink
-from labeldp_compile.tabular.persons import person_codes as person_codes
-from labeldp_compile.tabular.persons import person_names as person_names
+from labeldp_compile.tabular.persons import Persons as Persons
+from labeldp_compile.tabular.persons import persons_of as persons_of
 from labeldp_compile.tabular.provenance import NOT_SHOWN as NOT_SHOWN
 from labeldp_compile.tabular.provenance import is_noted as is_noted
 from labeldp_compile.tabular.provenance import no_note as no_note

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -25,6 +26,7 @@ from labeldp_trainer.config.representation import Steps
 from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.data.features import AllRows, DataPart, all_finite
 from labeldp_trainer.data.table import TableRows
+from labeldp_trainer.data.users import RowsByUser
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import KeepRows
@@ -36,8 +38,10 @@ from labeldp_trainer.one_release.rows import (
     RowOwners,
     RowSums,
     Targets,
+    Users,
     Weights,
     added,
+    user_counts,
 )
 from labeldp_trainer.staged_release.draw import (
     LabelColumn,
@@ -65,11 +69,24 @@ class StreamedTable:
     Attributes:
         table: of the files, with the label column if there is one to read.
         label: the name of this column.
+        users: what a release says of them; None if each label is on its own.
     """
 
-    table: TableRows
+    table: TableRows | RowsByUser
     label: str
+    users: Users | None
     elsewhere: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, table: TableRows, loaded: LoadedConfig) -> Self:
+        """With users, their rows are brought together. Raises DataError."""
+        config = loaded.config
+        column, most = config.user_column, config.examples_per_user
+        if column is None or most is None:
+            return cls(table, config.data.label, None)
+        rows = RowsByUser(table, column, most, config.training.seed)
+        counted = added(RowSums.zeros(0, (1,)), starmap(user_counts, rows.users()))
+        return cls(rows, config.data.label, Users.of(column, most, counted))
 
     @property
     def rows(self) -> int:
@@ -124,7 +141,7 @@ def step_of(rows: int) -> int:
 def is_summed(loaded: LoadedConfig) -> bool:
     """Whether a method asks all rows of a table for nothing but sums."""
     config = loaded.config
-    if config.user_column is not None or not isinstance(config.data, TableData):
+    if not isinstance(config.data, TableData):
         return False
     kind = None if config.representation is None else config.representation.kind
     return isinstance(config.method, StagedRelease) or (
@@ -166,6 +183,8 @@ class SampledRows(PublicRows):
             vectors=self.vectors,
             spectrum=self.spectrum,
             groups=self.groups,
+            owners=self.owners,
+            users=self.users,
         )
         return held.sample(most)
 
@@ -185,7 +204,9 @@ def _vector_sums(
     if not all_finite(vectors):
         reason = "the features of some rows are too far from those of the sample"
         raise DataError(f"{part.source}: {reason}; rescale them")
-    rows = PublicRows(count=part.rows, vectors=vectors, spectrum=None, lattice=lattice)
+    rows = PublicRows(
+        count=part.rows, vectors=vectors, spectrum=None, lattice=lattice, owners=part.owners
+    )
     return rows.sums(weights, targets and targets._replace(column=column))
 
 
@@ -234,6 +255,6 @@ def _code_sums(
     column: Any,
 ) -> RowSums:
     """Of a part of the rows of a staged release."""
-    rows = RowOwners(count=part.rows, weights=part.weights, heaviest=heaviest)
+    rows = RowOwners(count=part.rows, owners=part.owners, weights=part.weights, heaviest=heaviest)
     table = PublicTable(part.features, columns, codes_of(columns, part.features), rows)
     return table.sums(asked, read and LabelColumn(column, read))

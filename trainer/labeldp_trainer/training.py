@@ -37,7 +37,6 @@ from labeldp_trainer.methods.method import (
     TestArrays,
     TrainingRun,
     limited_to_users,
-    owners_of,
     user_facts,
 )
 from labeldp_trainer.methods.statement import Statement
@@ -288,8 +287,10 @@ def suited(loaded: LoadedConfig, dataset: Dataset) -> LoadedConfig:
 def weak(loaded: LoadedConfig, dataset: Dataset) -> list[str]:
     """Why the (ε, δ) of the config protects hardly anybody. Raises DataError."""
     method = loaded.config.method
-    owners = owners_of(loaded, dataset.train)
-    units = dataset.train.all_rows if owners is None else int(owners.max()) + 1
+    train = dataset.train
+    units = train.all_rows if train.owners is None else int(train.owners.max()) + 1
+    if train.whole is not None and train.whole.users is not None:
+        units = train.whole.users.count
     return weak_promise(getattr(method, "epsilon", 0), getattr(method, "delta", 0), units)
 
 

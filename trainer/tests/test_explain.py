@@ -226,7 +226,7 @@ class Seeded:
         labels = self.y if classes is None else np.searchsorted([-0.3, 1.6], self.y)
         facts = StagedFacts(
             classes=classes, label_range=ends, epsilon=epsilon, delta="1e-05", label="y",
-            rows=len(self.y), users=None, most_rows=1, features_sha256="0" * 64,
+            rows=len(self.y), users=None, features_sha256="0" * 64,
             in_pairs=tuple(column.in_pairs for column in self.columns),
         )  # fmt: skip
         rows = RowOwners(count=len(self.y))

@@ -1,5 +1,6 @@
 """Tables that do not fit into memory: arrays on the disk, or a sample and sums over all rows."""
 
+import dataclasses
 import errno
 import os
 
@@ -10,7 +11,9 @@ import pytest
 from labeldp_trainer import DataError, load_config, sampled
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data import features, table
-from labeldp_trainer.data.table import TableRows, is_sampled
+from labeldp_trainer.data import users as by_user
+from labeldp_trainer.data.table import TableRows, row_places
+from labeldp_trainer.data.users import owner_digests, taking_part
 from labeldp_trainer.interactions import answers
 from labeldp_trainer.one_release import plan
 from labeldp_trainer.one_release.release import read_release
@@ -46,6 +49,9 @@ KINDS = {
     ),
     "vectors": ("numeric: [b], classes: [0, 1, 2]", "cross_entropy", "one_release", ""),
 }
+BOUND = ", user_column: u, max_examples_per_user: 3"
+KINDS["numbers of users"] = (*KINDS["counts"][:3], KINDS["counts"][3] + BOUND)
+KINDS["vectors of users"] = (*KINDS["vectors"][:3], BOUND)
 
 
 def write(folder):
@@ -58,6 +64,7 @@ def write(folder):
         "d": pa.array(random.integers(0, 20_000, ROWS), pa.int32()).cast(pa.date32()),
         "w": random.choice([0.5, 1.0, 2.0], ROWS),
         "y": random.integers(0, 3, ROWS),
+        "u": random.choice(np.r_[np.arange(900), np.zeros(100)], ROWS),
     }
     whole = pa.table(columns)
     (folder / "rows").mkdir()
@@ -83,7 +90,7 @@ def test_the_release_and_the_model_are_the_same(tmp_path, monkeypatch, kind):
         result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / where / "run")
         assert result.exit_code == 0, result.output
         own = files(tmp_path / where / "run")
-        assert ("representation/train.npy" in own) == (kind == "vectors" and where == "memory")
+        assert ("representation/train.npy" in own) == ("vectors" in kind and where == "memory")
         stated = {"run.json", "representation/train.npy"}
         found.append({name: own[name] for name in own if name not in stated})
     assert found[0].keys() == found[1].keys() and found[0] == found[1]
@@ -93,6 +100,7 @@ def streamed(monkeypatch, rows, at_once):
     """Of a table with more rows than that, as many are read at once."""
     monkeypatch.setattr(sampled, "SAMPLED", rows)
     monkeypatch.setattr(sampled, "_AT_ONCE", at_once)
+    monkeypatch.setattr(by_user, "_ROWS", 1_000)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,14 +113,22 @@ def test_of_more_rows_than_the_sample_all_are_summed_once(tmp_path, monkeypatch,
     original, sums = sampled.StreamedTable.sums, []
     data = load_config(tmp_path / "t.yaml").config.data
 
+    def limited(whole):
+        if not kind.endswith("users"):
+            return whole
+        places = [row_places(f"{i}.parquet", np.arange(n)) for i, n in enumerate([700, 1, 2_299])]
+        persons = owner_digests(whole.columns["u"], "t", "u")
+        order, owners = taking_part(persons, np.concatenate(places), 3, 0)
+        assert ROWS / 2 < len(order) < ROWS - 200 and np.bincount(owners).max() == 3
+        return dataclasses.replace(whole.take(order), owners=owners)
+
     def summed(self, encoder, of, nothing, steps, *, labelled):
         done = []
         found = original(
             self, encoder, of, nothing, lambda *step: done.append(step), labelled=labelled
         )
-        assert done[-1] == ("rows summed", ROWS, ROWS) and len(done) > 2
-        whole = encoder.part(TableRows(tmp_path / "rows", data, ("y",)))
-        assert labelled and whole.rows == ROWS
+        whole = limited(encoder.part(TableRows(tmp_path / "rows", data, ("y", "u"))))
+        assert labelled and done[-1] == ("rows summed", whole.rows, whole.rows) and len(done) > 2
         sums.append((found, of(whole, whole.columns["y"])))
         return found
 
@@ -142,7 +158,7 @@ def test_the_bytes_of_labels_do_not_move_the_rows_that_a_message_names(tmp_path,
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 12)
     (tmp_path / "t.yaml").write_text((CONFIG % KINDS["vectors"]).replace("train: rows", "train: t"))
     rows, found = np.arange(ROWS), set()
-    far = rows[~is_sampled("t.csv", rows, sampled.step_of(ROWS))][1_500]
+    far = rows[row_places("t.csv", rows) % sampled.step_of(ROWS) != 0][1_500]
     cells = [f"{'1e300' if row == far else row},{'xyz'[row % 3]}" for row in rows]
     (tmp_path / "t").mkdir()
     for label in ("1", "1" * 40):

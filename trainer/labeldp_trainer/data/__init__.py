@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from labeldp_compile.toolkit import files_of, require_true
 from labeldp_trainer.config import LoadedConfig, NoMethod, Privatized
 from labeldp_trainer.config.data import IdxFiles, PairsData, TableData
@@ -20,6 +22,7 @@ from labeldp_trainer.data.features import AllRows, DataPart, Features, FeatureSh
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.pairs import read_pairs
 from labeldp_trainer.data.table import TableColumns, TableRows
+from labeldp_trainer.data.users import owner_digests
 from labeldp_trainer.errors import DataError
 
 if TYPE_CHECKING:
@@ -67,7 +70,7 @@ def load_data(
     else:
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
-    train = replace(encoder.part(found), whole=table)
+    train = _owned(loaded, replace(encoder.part(found), whole=table), found)
     dataset = Dataset(encoder.shape, train, test, encoder=encoder)
     _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
@@ -81,15 +84,31 @@ def _training_rows(
     if spark is not None:
         from labeldp_trainer.spark import SparkTable  # noqa: PLC0415
 
-        table = SparkTable.open(spark, loaded)
-        return table, table.sample
+        there = SparkTable.open(spark, loaded)
+        return there, there.sample
     found = _read(loaded, data.train, columns, data.rows)
     if isinstance(found, TableRows):
         from labeldp_trainer.sampled import StreamedTable, is_summed, step_of  # noqa: PLC0415
 
-        if is_summed(loaded) and (step := step_of(found.rows)) > 1:
-            return StreamedTable(found, data.label), found.sample(step)
+        if is_summed(loaded) and step_of(found.rows) > 1:
+            table = StreamedTable.of(found, loaded)
+            return table, table.table.sample(step_of(table.rows))
     return None, found
+
+
+def _owned(loaded: LoadedConfig, train: DataPart, found: TableRows | Any) -> DataPart:
+    """The part with whose rows these are. Raises DataError."""
+    column = loaded.config.user_column
+    if column is None or train.owners is not None:
+        return train
+    persons, places = owner_digests(train.columns[column], train.source, column), None
+    if isinstance(found, TableRows):
+        places = np.concatenate([batch.places for batch in found.batches()])
+    return replace(
+        train,
+        owners=np.unique(persons, return_inverse=True)[1],
+        places=np.arange(train.rows) if places is None else places,
+    )
 
 
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:

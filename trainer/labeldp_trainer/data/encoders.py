@@ -213,7 +213,15 @@ class TableEncoder(_Stated):
             name: whole_column(found.source, name, [each[name] for each in others])
             for name in others[0]
         }
-        return DataPart(features, found.rows, columns, found.source, tuple(files.items()))
+        return DataPart(
+            features,
+            found.rows,
+            columns,
+            found.source,
+            tuple(files.items()),
+            owners=found.owners,
+            places=found.places,
+        )
 
 
 class _Gaps:

@@ -7,11 +7,13 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from jaxtyping import Int64
 from numpy.typing import NDArray
 
 from labeldp_trainer.data.labels import taken
@@ -42,9 +44,15 @@ class AllRows(Protocol):
 
     Attributes:
         elsewhere: whether other machines read labels.
+        users: what a release says of them; None if each label is on its own.
     """
 
     elsewhere: ClassVar[bool]
+
+    @property
+    def users(self) -> Any:
+        """``one_release.rows.Users``."""
+        ...
 
     @property
     def rows(self) -> int:
@@ -68,6 +76,8 @@ class DataPart:
         files: that were read, with the metadata of Parquet schemas.
         bytes_: whether the features were uint8 and were scaled to [0, 1].
         whole: all rows, if these are a sample of them; labels are only there.
+        owners, places: [n] numbers 0 … u − 1 of the users, and where rows are in their table; None
+            if each label is on its own.
     """
 
     features: Features
@@ -77,6 +87,8 @@ class DataPart:
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
     bytes_: bool = False
     whole: AllRows | None = None
+    owners: Int64[np.ndarray, " n"] | None = None
+    places: Int64[np.ndarray, " n"] | None = None
 
     @property
     def all_rows(self) -> int:
@@ -96,8 +108,14 @@ class DataPart:
     def take(self, rows: NDArray[np.int64]) -> DataPart:
         """Only these rows."""
         features = each_array(self.features, lambda array: array[rows])
-        columns = {name: taken(column, rows) for name, column in self.columns.items()}
-        return replace(self, features=features, rows=len(rows), columns=columns)
+        columns = self.columns  # of a sample, they have no rows
+        if self.whole is None:
+            columns = {name: taken(column, rows) for name, column in columns.items()}
+        found = replace(self, features=features, rows=len(rows), columns=columns)
+        if self.owners is None or self.places is None:
+            return found
+        owners = np.unique(self.owners[rows], return_inverse=True)[1]
+        return replace(found, owners=owners, places=self.places[rows])
 
 
 def factors_of(features: Features, key: str) -> NDArray[np.float32] | None:
@@ -170,15 +188,21 @@ def room(
     order: Literal["C", "F"] = "F" if (large if by_column is None else by_column) else "C"
     if not large:
         return np.empty(shape, kind, order)
+    with disk_room(f"{size / 1e9:.1f} GB"), tempfile.TemporaryFile() as file:
+        if hasattr(os, "posix_fallocate"):  # or a full disk would end the process later
+            os.posix_fallocate(file.fileno(), 0, size)
+        return np.asarray(np.memmap(file, kind, "w+", shape=shape, order=order))
+
+
+@contextmanager
+def disk_room(what: str) -> Iterator[None]:
+    """Raise DataError if the disk has no room for ``what``."""
     try:
-        with tempfile.TemporaryFile() as file:
-            if hasattr(os, "posix_fallocate"):  # or a full disk would end the process later
-                os.posix_fallocate(file.fileno(), 0, size)
-            return np.asarray(np.memmap(file, kind, "w+", shape=shape, order=order))
+        yield
     except OSError as error:
         raise DataError(
-            f"{tempfile.gettempdir()}: {size / 1e9:.1f} GB do not fit here: "
-            f"{error.strerror}; set TMPDIR to a folder on a larger disk"
+            f"{tempfile.gettempdir()}: {what} do not fit here: {error.strerror}; set TMPDIR to a "
+            "folder on a larger disk"
         ) from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float64, Int32, Int64
+from jaxtyping import Float64, Int32
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
@@ -25,8 +25,6 @@ from labeldp_compile.toolkit import (
     is_text,
     labels_of_cells,
     number_in,
-    person_codes,
-    person_names,
     plain_array,
 )
 from labeldp_trainer.errors import DataError
@@ -279,22 +277,6 @@ def label_numbers(
             np.where(np.isnan(each), other, each), low, high
         )
     return inside
-
-
-# Numbers the users of rows from a column of names, in any format.
-#
-# Who a user is says ``labeldp_compile.tabular.persons``, for every method that protects
-# users.
-
-
-def owner_codes(column: Any, source: str, name: str) -> Int64[np.ndarray, " n"]:
-    """The number 0 … u − 1 of the user of each row, [n], as ``person_codes`` gives them.
-
-    ``column`` is a column [n] of ``DataPart.columns``; ``source`` and ``name`` are for messages.
-    Raises DataError if a row has no user, or the type of the column cannot name users.
-    """
-    values = column.values if isinstance(column, Cells) else column
-    return person_codes(person_names(values, source, name))
 
 
 # Targets with few distinct values: a row of numbers for each code, and a code for each example.

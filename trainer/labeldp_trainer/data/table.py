@@ -10,7 +10,7 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import (
@@ -148,6 +148,8 @@ class TableColumns:
         others: [n] labels and ids by name, as Arrow arrays or ``Cells``.
         files: that were read, with the metadata of Parquet schemas.
         factors: [n] exposure and weights by name, with NaN and infinite as in ``numbers``.
+        places: [n] of the rows in their table (``row_places``), if it is a whole one.
+        owners: [n] numbers of the users, if the rows of each were brought together.
     """
 
     source: str
@@ -157,6 +159,8 @@ class TableColumns:
     others: Mapping[str, pa.Array | Cells]
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...]
     factors: Mapping[str, Floats]
+    places: Int64[np.ndarray, " n"] = field(default_factory=lambda: np.zeros(0, np.int64))
+    owners: Int64[np.ndarray, " n"] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -180,17 +184,19 @@ class TableColumns:
             texts=tuple(text[rows] for text in self.texts),
             others={name: own[rows] for name, own in self.others.items()},
             factors={name: factor[rows] for name, factor in self.factors.items()},
+            places=self.places[rows],
         )
 
-    def sample(self, chosen: NDArray[np.bool_]) -> Self:
+    def sample(self, chosen: Int64[np.ndarray, " m"]) -> Self:
         """The features of chosen rows, and no rows of labels and ids."""
         return replace(
             self,
-            rows=int(np.count_nonzero(chosen)),
+            rows=len(chosen),
             numbers=self.numbers[chosen],
-            texts=tuple(text.filter(pa.array(chosen)) for text in self.texts),
+            texts=tuple(text.take(pa.array(chosen)) for text in self.texts),
             others={name: _no_rows_of(own) for name, own in self.others.items()},
             factors={name: factor[chosen] for name, factor in self.factors.items()},
+            places=self.places[chosen],
         )
 
 
@@ -216,6 +222,8 @@ class TableRows:
         self._path, self._config, self._others, self._most = path, config, others, most
         self._kept: list[TableColumns] | None = None
         self._rows: int | None = None
+
+    places = owners = None
 
     @property
     def source(self) -> str:
@@ -250,18 +258,12 @@ class TableRows:
         self._kept, self._rows = kept or None, rows
 
     def sample(self, step: int) -> TableColumns:
-        """About one row in ``step``, in order (``is_sampled``); no rows of labels and ids.
+        """About one row in ``step``, in order: those whose place it divides; no rows of labels and
+        ids.
 
         Raises DataError."""
-        found, row, file = list[TableColumns](), 0, None
-        for batch in self.batches():
-            path = batch.files[0][0]
-            row, file = (row, file) if path == file else (0, path)
-            places = np.arange(row, row + batch.rows)
-            name = str(path.relative_to(self._path if path != self._path else path.parent))
-            found.append(batch.sample(is_sampled(name, places, step)))
-            row += batch.rows
-        return _joined(f"{self.source}: a sample", found)
+        found = [batch.sample(np.flatnonzero(batch.places % step == 0)) for batch in self.batches()]
+        return joined(f"{self.source}: a sample", found)
 
     def blocks(self, size: int) -> Iterator[TableColumns]:
         """All rows, ``size`` at a time: labels can move the ends of batches, but not of blocks.
@@ -274,7 +276,7 @@ class TableRows:
             there += batch.rows
             while there >= size or (there and row + there == self.rows):
                 count = min(size, there)
-                whole = _joined(f"{self.source}: rows {row + 1:,} to {row + count:,}", waiting)
+                whole = joined(f"{self.source}: rows {row + 1:,} to {row + count:,}", waiting)
                 yield whole.part(slice(count))
                 waiting = [whole.part(slice(count, None))]
                 row, there = row + count, there - count
@@ -282,14 +284,17 @@ class TableRows:
     def _read(self) -> Iterator[TableColumns]:
         left = self._most
         for file in files_of(self._path):
+            name = str(file.relative_to(self._path if file != self._path else file.parent))
+            row = 0
             for _, batch in table_batches(file, self._config, self._others, most=left):
-                yield batch
+                places = row_places(name, np.arange(row, row := row + batch.rows))
+                yield replace(batch, places=places)
                 left = None if left is None else left - batch.rows
             if left == 0:
                 return
 
 
-def _joined(source: str, parts: Sequence[TableColumns]) -> TableColumns:
+def joined(source: str, parts: Sequence[TableColumns]) -> TableColumns:
     """The rows of all parts. Raises DataError if columns have different types."""
     return TableColumns(
         source=source,
@@ -305,19 +310,24 @@ def _joined(source: str, parts: Sequence[TableColumns]) -> TableColumns:
             name: np.concatenate([part.factors[name] for part in parts])
             for name in parts[0].factors
         },
+        places=np.concatenate([part.places for part in parts]),
     )
 
 
-def is_sampled(file: str, rows: Int64[np.ndarray, " n"], step: int) -> Bool[np.ndarray, " n"]:
-    """Whether the rows at these places of a file are in a sample of about one in ``step``.
+def row_places(file: str, rows: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+    """A hash of where these rows of a file are.
 
     ``file`` is its path within the folder of the table. What Spark says of
-    ``pmod(xxhash64(crc32(file), row), step) = 0`` (the seed is 42).
+    ``xxhash64(crc32(file), row)`` (the seed is 42).
     """
+    return hashed(rows, int(hashed(np.array(zlib.crc32(file.encode())))))
+
+
+def hashed(numbers: NDArray[np.int64 | np.uint64], seed: int = 42) -> NDArray[np.int64]:
+    """XXH64 of whole numbers: others for other numbers."""
     with np.errstate(over="ignore"):
-        seed = _xxhash64(np.uint64(zlib.crc32(file.encode())), np.uint64(42))
-        found = _xxhash64(rows.astype(np.uint64), seed)
-    return found.astype(np.int64) % step == 0
+        found = _xxhash64(numbers.astype(np.uint64), np.int64(seed).astype(np.uint64))
+    return np.asarray(found).view(np.int64)
 
 
 _PRIMES = [

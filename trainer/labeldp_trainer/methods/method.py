@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int32, Int64
+from jaxtyping import Float64, Int32
 from numpy.typing import NDArray
 
 from labeldp_compile.toolkit import Strict
@@ -22,11 +22,13 @@ from labeldp_trainer.coefficients import KeptCoefficients
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import TrueLabels
 from labeldp_trainer.config.representation import Steps, silent
-from labeldp_trainer.data import DataPart, Dataset, array_digest
-from labeldp_trainer.data.labels import class_labels, label_numbers, owner_codes, require_declared
+from labeldp_trainer.data import DataPart, Dataset
+from labeldp_trainer.data.labels import class_labels, label_numbers, require_declared
+from labeldp_trainer.data.users import UserRows, rows_of_users
 from labeldp_trainer.losses import Loss, mean_metrics
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
+from labeldp_trainer.one_release.rows import Users, user_counts
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line, write_json
 
@@ -205,62 +207,35 @@ class MethodBuilder(Generic[C]):
         raise NotImplementedError
 
 
-# Chooses the rows of each user that take part, without reading labels.
-
-
-class UserRows(NamedTuple):
-    """`rows` into the data, by user and example, and which of them are `present`."""
-
-    rows: Int64[np.ndarray, "u e"]
-    present: Bool[np.ndarray, "u e"]
-
-
-def rows_of_users(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> UserRows:
-    """Rows by user, at most `max_examples` each, chosen at random without looking at any
-    label.
-
-    owners: the numbers 0 … u − 1 of the users, each of whom has a row (`data/labels.py`). There are
-    `max_examples` slots a user; one that is not present repeats one of the user's rows. Users are
-    in the order of their numbers.
-    """
-    if max_examples < 1:
-        raise ValueError(f"max_examples must be at least 1; it is {max_examples}")
-    counts = np.bincount(owners)
-    if not counts.all():
-        raise ValueError("a user between 0 and the largest number has no row")
-    shuffled = np.random.default_rng(seed).permutation(len(owners))
-    order = shuffled[np.argsort(owners[shuffled], kind="stable")]
-    first = np.cumsum(counts) - counts
-    slot = np.arange(max_examples)[None, :]
-    present = slot < counts[:, None]
-    return UserRows(order[first[:, None] + np.where(present, slot, 0)], present)
-
-
-def owners_of(loaded: LoadedConfig, train: DataPart) -> Int64[np.ndarray, " n"] | None:
-    """The number of the user of each row, [n]; None if each label is protected on its own.
-
-    Raises DataError.
-    """
-    column = loaded.config.user_column
-    return None if column is None else owner_codes(train.columns[column], train.source, column)
+# The users of a run, and their rows that take part.
 
 
 def user_facts(setting: Setting) -> dict[str, str]:
     """For ``run.json``: a digest of the users, who are public and decide which rows take part."""
-    owners = owners_of(setting.loaded, setting.dataset.train)
-    return {} if owners is None else {"users_sha256": array_digest(owners)}
+    train = limited_to_users(setting).dataset.train
+    users = users_of(setting.loaded, train)
+    return {} if users is None else {"users_sha256": users.sha256}
+
+
+def users_of(loaded: LoadedConfig, train: DataPart) -> Users | None:
+    """What a release says of the users of rows that take part; None if each label is on its own."""
+    column, most = loaded.config.user_column, loaded.config.examples_per_user
+    if train.whole is not None or column is None or most is None:
+        return None if train.whole is None else train.whole.users
+    assert train.owners is not None and train.places is not None
+    return Users.of(column, most, user_counts(train.owners, train.places))
 
 
 def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
     """Rows by user, limited as the config says; None if each label is protected on its own.
 
-    The choice is a function of the public user column and the public seed. Raises DataError.
+    The choice is a function of the public user column, the places of the rows and the public seed.
     """
-    owners, most = owners_of(loaded, train), loaded.config.examples_per_user
+    owners, most = train.owners, loaded.config.examples_per_user
     if owners is None or most is None:
         return None
     most = min(most, int(np.bincount(owners).max()))
-    return rows_of_users(owners, most, loaded.config.training.seed)
+    return rows_of_users(owners, most, loaded.config.training.seed, train.places)
 
 
 def used_rows(setting: Setting) -> NDArray[np.int64]:

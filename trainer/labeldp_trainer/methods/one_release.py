@@ -11,7 +11,6 @@ import numpy as np
 from labeldp_trainer.coefficients import CoefficientEstimates, OriginalColumns, ReleasedColumns
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.data import FIRST, SECOND, PairsData
-from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.features import all_finite
 from labeldp_trainer.discrete_gaussian.noise import NoiseError, noisy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
@@ -27,8 +26,8 @@ from labeldp_trainer.methods.method import (
     Setting,
     Stored,
     limited_to_users,
-    owners_of,
     require_label_type,
+    users_of,
 )
 from labeldp_trainer.methods.statement import Excess, Statement, protected, written
 from labeldp_trainer.models import Params
@@ -40,7 +39,7 @@ from labeldp_trainer.one_release.plan import (
     fitted_release,
 )
 from labeldp_trainer.one_release.release import FILE, Release, read_release
-from labeldp_trainer.one_release.rows import MOST_ROWS, PublicRows, Users
+from labeldp_trainer.one_release.rows import MOST_ROWS, PublicRows
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 
@@ -195,9 +194,10 @@ def _most_shortened(release: Release, rows: PublicRows) -> dict[str, float] | No
     That factor is the bound of what all labels of the user move, over what one row can: √(L·λ) of
     Theorem 13 for L rows of one length, where λ bounds the eigenvalues of their products.
     """
-    shares = release.weights.shares(rows)
-    if shares is None or rows.owners is None:
+    if rows.owners is None or len(rows.vectors) < rows.count:  # a sample does not say
         return None
+    shares = release.weights.shares(rows)
+    assert shares is not None
     most = int(shares.argmin())
     factor = math.nextafter(1 / float(shares[most]), math.inf)
     return {"rows": int((rows.owners == rows.owners[most]).sum()), "factor": factor}
@@ -274,10 +274,5 @@ def row_owners(setting: Setting) -> dict[str, Any]:
     loaded, train = setting.loaded, setting.dataset.train
     if train.all_rows > MOST_ROWS:
         raise DataError(f"{train.source}: has more than {MOST_ROWS:,} rows; use fewer")
-    owners, found = owners_of(loaded, train), {"count": train.all_rows, "weights": train.weights}
-    if owners is None:
-        return found
-    column, most = loaded.config.user_column, loaded.config.examples_per_user
-    assert column is not None and most is not None
-    users = Users(column=column, max_examples_per_user=most, sha256=array_digest(owners))
-    return {**found, "owners": owners, "users": users}
+    found = {"count": train.all_rows, "weights": train.weights}
+    return found | {"owners": train.owners, "users": users_of(loaded, train)}

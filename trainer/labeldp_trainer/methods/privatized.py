@@ -67,7 +67,6 @@ from labeldp_trainer.methods.method import (
     MethodBuilder,
     Setting,
     limited_to_users,
-    owners_of,
 )
 from labeldp_trainer.methods.statement import privatized_statement
 
@@ -269,7 +268,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         """Those of unbiased targets."""
         classes = setting.loss.task.classes
         order = [list(self.classes or ()).index(value) for value in classes or ()]
-        owners = owners_of(self.loaded, setting.dataset.train)
+        owners = setting.dataset.train.owners
 
         def solve(columns: OriginalColumns) -> CoefficientEstimates:
             return of_private(columns, private_targets(parts, order or None), owners)

@@ -140,7 +140,7 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         every = slice(None, None, -(-table.rows.count // few.count))
         features = each_array(table.features, lambda array: array[every])
         sample = PublicTable(features, columns, table.codes[every, places], few)
-        facts = release.facts.model_copy(update={"rows": few.count, "most_rows": few.most_rows})
+        facts = release.facts.model_copy(update={"rows": few.count})
         ends, none = facts.label_range, ReleaseInStages(facts, tuple(columns))
         made_up = np.zeros(few.count, np.int32)
         if ends is not None:
@@ -175,7 +175,6 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
             label=self.loaded.config.data.label,
             rows=table.count,
             users=rows.users,
-            most_rows=rows.most_rows,
             features_sha256=array_digest(table.features),
             in_pairs=tuple(column.in_pairs for column in table.columns),
         )

@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Int32, Int64, Num
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.linalg import blas
 
 from labeldp_trainer.config.data import MOST_EXAMPLES
@@ -39,7 +40,26 @@ class Users(ReleaseText):
 
     column: str
     max_examples_per_user: int = Field(gt=0, le=MOST_EXAMPLES)
+    count: int = Field(gt=0)
+    most_rows: int = Field(gt=0)
     sha256: str = Field(pattern=DIGEST)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.most_rows > self.max_examples_per_user:
+            raise ValueError("a user has too many rows")
+        return self
+
+    @classmethod
+    def of(cls, column: str, most: int, counted: RowSums) -> Self:
+        """From what ``user_counts`` counted, of all users."""
+        return cls(
+            column=column,
+            max_examples_per_user=most,
+            count=int(counted.labels[0]),
+            most_rows=counted.lengths.longest,
+            sha256=counted.lengths.sha256,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +84,12 @@ class RowOwners:
     @property
     def units(self) -> int:
         """How many labels, or users."""
-        return self.count if self.owners is None else int(self.owners.max()) + 1
+        return self.count if self.users is None else self.users.count
 
     @property
     def most_rows(self) -> int:
         """Of a user; 1 if a label is on its own."""
-        return 1 if self.owners is None else int(np.bincount(self.owners).max())
+        return 1 if self.users is None else self.users.most_rows
 
     def sample(self, most: int = REHEARSED) -> Self:
         """At most this many of the rows, at regular distances."""
@@ -408,6 +428,23 @@ def measured(longest: int, digests: bytes | bytearray) -> Lengths:
     return Lengths(longest, (np.sort(np.frombuffer(digests, _DIGEST)),))
 
 
+def user_counts(owners: Int64[np.ndarray, " n"], places: Int64[np.ndarray, " n"]) -> RowSums:
+    """Of some users: how many, the most rows of one, and SHA-256 of the places of each one's rows.
+
+    ``owners`` are the numbers 0 … u − 1 of the users.
+    """
+    ordered = places[np.lexsort((places, owners))].astype("<i8").tobytes()
+    sizes = np.bincount(owners)
+    ends = (8 * np.cumsum(sizes)).tolist()
+    digests = b"".join(
+        hashlib.sha256(ordered[start:end]).digest() for start, end in pairwise([0, *ends])
+    )
+    nothing = RowSums.zeros(0, (1,))
+    return RowSums(
+        nothing.moments, measured(int(sizes.max()), digests), nothing.labels + len(sizes)
+    )
+
+
 def added(nothing: RowSums, each: Iterable[RowSums]) -> RowSums:
     """The sums over the rows of all, and the longest of them. There are at most MOST_ROWS."""
     sums, labels = [moment.copy() for moment in nothing.moments], nothing.labels.copy()
@@ -503,10 +540,11 @@ def _user_spans(rows: RowOwners, integer_rows: IntegerRows) -> Int64[np.ndarray,
     owners = rows.owners
     assert owners is not None
     first = np.flatnonzero(np.diff(owners, prepend=-1))
-    place = np.arange(rows.count) - np.repeat(first, np.diff(first, append=rows.count))
+    count = len(owners)
+    place = np.arange(count) - np.repeat(first, np.diff(first, append=count))
     begins = np.flatnonzero(place % _BLOCK == 0)
-    sizes = np.diff(begins, append=rows.count)
-    found, done, waiting = np.zeros(rows.units, np.int64), 0, np.zeros((0, 0))
+    sizes = np.diff(begins, append=count)
+    found, done, waiting = np.zeros(owners.max() + 1, np.int64), 0, np.zeros((0, 0))
     for part, wide in integer_rows:
         kept = part.start - len(waiting)
         waiting = np.concatenate([waiting, wide]) if len(waiting) else wide
@@ -518,7 +556,7 @@ def _user_spans(rows: RowOwners, integer_rows: IntegerRows) -> Int64[np.ndarray,
             spans = _spans(blocks @ blocks.transpose(0, 2, 1))
             np.add.at(found, owners[at], spans)
         done = there
-        waiting = waiting[(begins[done] if done < len(begins) else rows.count) - kept :]
+        waiting = waiting[(begins[done] if done < len(begins) else count) - kept :]
     return found
 
 

@@ -114,10 +114,14 @@ class StagedFacts(ReleaseText):
     label: str
     rows: Whole
     users: Users | None
-    most_rows: Whole
     features_sha256: str = Field(pattern=DIGEST)
     in_pairs: tuple[int, ...]
     parts: tuple[PartFacts, ...] = ()
+
+    @property
+    def most_rows(self) -> int:
+        """Of a user; 1 if a label is on its own."""
+        return 1 if self.users is None else self.users.most_rows
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -125,8 +129,6 @@ class StagedFacts(ReleaseText):
         require_labels(classes, self.label_range)
         require_promise(self.epsilon, self.delta)
         require(self.lattice == _LATTICE)
-        require(self.users is not None or self.most_rows == 1)
-        require(self.users is None or self.most_rows <= self.users.max_examples_per_user)
         planned = KINDS[classes is not None]
         require(len(self.parts) <= len(planned))
         for part, (kind, _) in zip(self.parts, planned, strict=False):

@@ -3,7 +3,7 @@
 import numpy as np
 from labeldp_trainer import parse_config
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.one_release.rows import PublicRows, Users
+from labeldp_trainer.one_release.rows import PublicRows, Users, user_counts
 
 CLASSES = """
 version: 1
@@ -26,8 +26,9 @@ def method(**options):
 
 
 def rows(vectors, owners=None):
-    whose = Users(column="user", max_examples_per_user=9, sha256="0" * 64)
-    users = None if owners is None else whose
+    users = None
+    if owners is not None:
+        users = Users.of("user", 9, user_counts(np.asarray(owners), np.arange(len(owners))))
     return PublicRows(
         count=len(vectors),
         vectors=np.asarray(vectors, np.float32),

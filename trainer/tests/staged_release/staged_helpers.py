@@ -9,7 +9,7 @@ from labeldp_trainer.config.method import StagedRelease as StagedConfig
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.interactions.columns import entries_of, learn_columns
 from labeldp_trainer.interactions.stages import Learner
-from labeldp_trainer.one_release.rows import RowOwners, Users
+from labeldp_trainer.one_release.rows import RowOwners, Users, user_counts
 from labeldp_trainer.staged_release.draw import Draws, LabelColumn, PublicTable
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages, StagedFacts
@@ -93,8 +93,7 @@ def table(
     users = None
     if owners is not None:
         owners = np.asarray(owners, np.int64)
-        digest = array_digest(owners)
-        users = Users(column="user", max_examples_per_user=3, sha256=digest)
+        users = Users.of("user", 3, user_counts(owners, np.arange(len(owners))))
     rows = RowOwners(count=count, owners=owners, users=users, weights=weights)
     facts = StagedFacts(
         classes=classes,
@@ -104,7 +103,6 @@ def table(
         label="y",
         rows=count,
         users=users,
-        most_rows=rows.most_rows,
         features_sha256=array_digest(features),
         in_pairs=tuple(column.in_pairs for column in columns),
     )

@@ -1,0 +1,210 @@
+"""Which rows of a user take part, and rows of a large table by user. Nothing here reads a label.
+
+Of a user, the rows that a hash of their places puts first take part: they are the same wherever
+the table is read, in any order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Int, Int64
+
+from labeldp_compile.toolkit import Persons, persons_of
+from labeldp_trainer.data.features import disk_room
+from labeldp_trainer.data.labels import Cells, plain
+from labeldp_trainer.data.table import TableColumns, TableRows, hashed, joined
+from labeldp_trainer.errors import DataError
+
+
+def owner_digests(column: Any, source: str, name: str) -> Persons:
+    """Of the user of each row, [n]: equal for rows of one user (``labeldp_compile.tabular``).
+
+    ``column`` is a column [n] of ``DataPart.columns``; ``source`` and ``name`` are for messages.
+    Raises DataError if a row has no user, or the type of the column cannot name users.
+    """
+    values = column.values if isinstance(column, Cells) else column
+    return persons_of(source, name, values)
+
+
+class UserRows(NamedTuple):
+    """`rows` into the data, by user and example, and which of them are `present`."""
+
+    rows: Int64[np.ndarray, "u e"]
+    present: Bool[np.ndarray, "u e"]
+
+
+def rows_of_users(
+    owners: Int[np.ndarray, " n"],
+    max_examples: int,
+    seed: int,
+    places: Int64[np.ndarray, " n"] | None = None,
+) -> UserRows:
+    """Rows by user, at most `max_examples` each: those that `turns` puts first.
+
+    owners: the numbers 0 … u − 1 of the users, each of whom has a row. There are
+    `max_examples` slots a user; one that is not present repeats one of the user's rows. Users are
+    in the order of their numbers. places: of the rows; those of one file if they are None.
+    """
+    if max_examples < 1:
+        raise ValueError(f"max_examples must be at least 1; it is {max_examples}")
+    counts = np.bincount(owners)
+    if not counts.all():
+        raise ValueError("a user between 0 and the largest number has no row")
+    order = np.lexsort((turns(np.arange(len(owners)) if places is None else places, seed), owners))
+    first = np.cumsum(counts) - counts
+    slot = np.arange(max_examples)[None, :]
+    present = slot < counts[:, None]
+    return UserRows(order[first[:, None] + np.where(present, slot, 0)], present)
+
+
+def turns(places: Int64[np.ndarray, " n"], seed: int) -> Int64[np.ndarray, " n"]:
+    """The order in which rows of a user are taken; different for different places."""
+    return hashed(places, seed)
+
+
+def taking_part(
+    persons: Persons,
+    places: Int64[np.ndarray, " n"],
+    max_examples: int,
+    seed: int,
+) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
+    """Of all rows of some users, those that take part, user by user; and their users' numbers."""
+    order = np.lexsort((turns(places, seed), persons))
+    owners = np.cumsum(np.diff(persons[order], prepend=persons[order[:1]]) != 0)
+    first = np.searchsorted(owners, owners)
+    kept = np.arange(len(order)) - first < max_examples
+    return order[kept], owners[kept]
+
+
+_MOST_FILES, _ROWS = 500, 1 << 18  # open files, and about the rows of one
+
+
+class RowsByUser:
+    """The rows of a table that take part, user by user, as often as they are asked for.
+
+    They are kept, with their labels, in files that have no name and are gone with the process (in
+    TMPDIR). All rows of a user are in one of them.
+    """
+
+    def __init__(self, table: TableRows, column: str, max_examples: int, seed: int) -> None:
+        """Read the table. Raises DataError."""
+        self.source, self._most, self._seed = table.source, max_examples, seed
+        count, self._kept = min(_MOST_FILES, -(-table.rows // _ROWS)), list[Any]()
+        files, schema, writers = dict[Any, Any](), None, list[Any]()
+        with disk_room("the rows of users"), contextlib.ExitStack() as opened:
+            kept = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
+            for whole in table.batches():
+                persons = owner_digests(whole.others[column], whole.source, column)
+                others = {name: own for name, own in whole.others.items() if name != column}
+                batch = replace(whole, others=others)
+                rows, self._empty = _packed(batch, persons), batch.part(slice(0))
+                files |= dict(batch.files)
+                if schema is None:
+                    schema = rows.schema
+                    writers += [opened.enter_context(pa.ipc.new_stream(f, schema)) for f in kept]
+                if rows.schema != schema:
+                    reason = "a column has different types in different files"
+                    raise DataError(f"{self.source}: {reason}")
+                of_file = hashed(persons) % count
+                rows = rows.take(pa.array(np.argsort(of_file, kind="stable")))
+                sizes = np.bincount(of_file, minlength=count)
+                for writer, size, end in zip(writers, sizes, np.cumsum(sizes), strict=True):
+                    if size:
+                        writer.write_batch(rows.slice(end - size, size))
+            for writer, file in zip(writers, kept, strict=True):
+                writer.close()
+                file.flush()
+                self._kept.append(
+                    pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                )
+        self._files = tuple(files.items())
+        self.rows = sum(len(owners) for owners, _ in self.users())
+
+    def users(self) -> Iterator[tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]]:
+        """The numbers of some users, and the places of their rows."""
+        for _, order, owners, _, places in self._pieces():
+            yield owners, places[order]
+
+    def sample(self, step: int) -> TableColumns:
+        """The rows of about one user in ``step``, in their order; no rows of labels."""
+        found, persons = list[TableColumns](), list[Persons]()
+        for rows, order, owners, own, _ in self._pieces():
+            chosen = hashed(own[order]) % step == 0
+            found.append(self._columns(rows, order[chosen], owners[chosen]))
+            persons.append(own[order][chosen])
+        whole = joined(f"{self.source}: a sample", found)
+        own = np.concatenate(persons)
+        order, numbers = taking_part(own, whole.places, self._most, self._seed)
+        return replace(whole.sample(order), owners=numbers)
+
+    def blocks(self, size: int) -> Iterator[TableColumns]:
+        """All rows, about ``size`` at a time, and all of a user."""
+        for rows, order, owners, _, _ in self._pieces():
+            start = 0
+            while start < len(order):
+                last = owners[min(start + size, len(order)) - 1]
+                end = int(np.searchsorted(owners, last, side="right"))
+                yield self._columns(rows, order[start:end], owners[start:end] - owners[start])
+                start = end
+
+    def _pieces(self) -> Iterator[tuple[pa.Table, Any, Any, Persons, Any]]:
+        for kept in self._kept:
+            with pa.ipc.open_stream(kept) as stream:
+                rows = stream.read_all()
+            words = np.concatenate([_words(chunk)[:, -2:] for chunk in rows.column(0).chunks])
+            places, persons = words.T.copy()
+            persons = persons.view(np.uint64)
+            order, owners = taking_part(persons, places, self._most, self._seed)
+            yield rows, order, owners, persons, places
+
+    def _columns(
+        self, rows: pa.Table, order: Int64[np.ndarray, " m"], owners: Int64[np.ndarray, " m"]
+    ) -> TableColumns:
+        empty = self._empty
+        columns = [each.combine_chunks() for each in rows.take(pa.array(order)).columns]
+        words, width, texts = _words(columns[0]), empty.numbers.shape[1], len(empty.texts)
+        numbers = words[:, :-2].view("<f8")
+        others = {
+            name: Cells(own) if isinstance(old, Cells) else own
+            for (name, old), own in zip(empty.others.items(), columns[1 + texts :], strict=True)
+        }
+        return replace(
+            empty,
+            source=f"{self.source}: the rows of some users",
+            rows=len(order),
+            numbers=numbers[:, :width],
+            texts=tuple(columns[1 : 1 + texts]),
+            others=others,
+            factors=dict(zip(empty.factors, numbers[:, width:].T, strict=True)),
+            files=self._files,
+            places=words[:, -2],
+            owners=owners,
+        )
+
+
+def _packed(batch: TableColumns, persons: Persons) -> pa.RecordBatch:
+    """All numbers of a row are one column: few rows take little more room than these."""
+    numbers = [batch.numbers, *(factor[:, None] for factor in batch.factors.values())]
+    words = [np.ascontiguousarray(each, np.float64).view(np.int64) for each in numbers]
+    words += [batch.places[:, None], persons.view(np.int64)[:, None]]
+    whole = np.concatenate(words, axis=1)
+    columns = [pa.FixedSizeListArray.from_arrays(pa.array(whole.ravel()), whole.shape[1])]
+    columns += batch.texts
+    for own in batch.others.values():
+        values = own.values if isinstance(own, Cells) else plain(own)
+        is_view = str(values.type).endswith("_view")  # of which Arrow takes no rows
+        columns.append(values.cast("large_" + str(values.type)[:-5]) if is_view else values)
+    return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
+
+
+def _words(rows: pa.FixedSizeListArray) -> Int64[np.ndarray, "n w"]:
+    found: Int64[np.ndarray, "n w"] = rows.flatten().to_numpy().reshape(len(rows), -1)
+    return found

@@ -43,7 +43,7 @@ from labeldp_trainer.methods.one_release import (
 )
 from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.one_release.rows import RowOwners, unit_of
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line
@@ -164,7 +164,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         try:
             plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
             heavy = float(np.quantile(rows.relative, _HEAVY, method="lower"))
-            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, heavy)
+            length = heavy * unit_of(table.count)
+            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, length)
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
         facts = StagedFacts(

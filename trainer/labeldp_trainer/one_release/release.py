@@ -25,6 +25,7 @@ from labeldp_trainer.one_release.rows import (
     ReleaseText,
     Users,
     Weights,
+    require_unwrapped,
     squared_sensitivity,
 )
 from labeldp_trainer.run.folder import read_arrays
@@ -87,6 +88,7 @@ class Facts(ReleaseText):
         require_promise(self.epsilon, self.delta)
         moved = squared_sensitivity(self.longest, classes=self.classes is not None)
         require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
+        require_unwrapped(self.rows, self.longest)
         return self
 
     def text(self) -> bytes:

@@ -163,9 +163,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         epsilon, delta = exact(method.epsilon), exact(method.delta)
         try:
             plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
-            heavy = float(np.quantile(rows.relative, _HEAVY, method="lower"))
-            length = heavy * unit_of(table.count)
-            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, length)
+            long = float(np.quantile(rows.relative, _HEAVY, method="lower")) * unit_of(table.count)
+            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, long)
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
         facts = StagedFacts(

@@ -195,7 +195,7 @@ def _stated(
     label: str,
 ) -> Release:
     width = 1 if classes is None else len(classes)
-    squared = squared_sensitivity(lengths.longest, classes=classes is not None)
+    squared = squared_sensitivity(lengths.longest, rows.count, classes=classes is not None)
     epsilon, delta = exact(method.epsilon), exact(method.delta)
     proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
     expected, gap = expectations(weights, moments, rows, method, classes)

@@ -25,7 +25,6 @@ from labeldp_trainer.one_release.rows import (
     ReleaseText,
     Users,
     Weights,
-    require_unwrapped,
     squared_sensitivity,
 )
 from labeldp_trainer.run.folder import read_arrays
@@ -86,9 +85,8 @@ class Facts(ReleaseText):
     def _consistent(self) -> Self:
         require_labels(self.classes, self.label_range)
         require_promise(self.epsilon, self.delta)
-        moved = squared_sensitivity(self.longest, classes=self.classes is not None)
+        moved = squared_sensitivity(self.longest, self.rows, classes=self.classes is not None)
         require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
-        require_unwrapped(self.rows, self.longest)
         return self
 
     def text(self) -> bytes:

@@ -269,7 +269,6 @@ STEPS = 1 << 12
 MOST_ROWS = (1 << 33) - 1
 """Whose histogram, of at most 2^30 steps a row, fits an int64."""
 _CHUNK = 4096  # rows
-_MOST_SQUARED = 4.0 * UNIT * UNIT
 SCALE = UNIT - UNIT / 1024
 """A length so that rounded rows are no longer than UNIT."""
 
@@ -277,13 +276,6 @@ SCALE = UNIT - UNIT / 1024
 def unit_of(rows: int) -> int:
     """Lattice steps in the length of the longest of so many rows, whose sum then fits an int64."""
     return UNIT >> max((rows * UNIT * STEPS).bit_length() - 63, 0)
-
-
-def require_unwrapped(rows: int, longest: int) -> None:
-    """Raise DataError unless an int64 holds each sum of at most so many rows, none of them with a
-    squared length above ``longest``, times labels."""
-    if rows * rows * longest * STEPS * STEPS >= 1 << 126:
-        raise DataError(f"the sums of {rows:,} such rows may not fit 64 bits; use fewer rows")
 
 
 class Chunk(NamedTuple):
@@ -478,16 +470,19 @@ def _whole(
     products of others are sums of whole numbers below 2^53, exact in any order."""
     wide = integers.astype(np.float64, copy=False)
     squares = np.einsum("bd,bd->b", wide, wide)
-    if not squares.max() <= _MOST_SQUARED:
+    if not squares.max() <= 4.0 * UNIT * UNIT:
         raise ValueError("a row is longer than any release has")
     return wide, squares.astype(np.int64)
 
 
-def squared_sensitivity(longest: int, *, classes: bool) -> int:
+def squared_sensitivity(longest: int, rows: int = 1, *, classes: bool) -> int:
     """Of Σ q ⊗ t(y): replacing a label moves it by q·(e_a − e_b)ᵀ, or by q·(t − t′), |t| ≤ STEPS.
 
     With ``longest`` of a user's rows: replacing all of their labels (docs/privacy.md, Theorem 13).
+    Raises DataError unless an int64 holds the sum of so many rows, and of any of them.
     """
+    if rows * rows * longest * STEPS * STEPS >= 1 << 126:
+        raise DataError(f"sums of {rows:,} rows of this length may not fit 64 bits; use fewer rows")
     return longest * (2 if classes else 4 * STEPS * STEPS)
 
 

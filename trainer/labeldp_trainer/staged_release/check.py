@@ -56,7 +56,6 @@ def checks(
     if not same:
         return
     table = replace(table, columns=release.columns)
-    unit = unit_of(facts.rows)
     moving = "a replaced label moves" if rows.users is None else "all labels of a user move"
     before = ReleaseInStages(facts.model_copy(update={"parts": ()}), release.columns)
     try:
@@ -80,7 +79,7 @@ def checks(
             continue
         try:
             question = part.question(facts.label_range)
-            found = table.sums(LabelSums(question, LabelScale(0.0), 0, unit)).lengths
+            found = table.sums(LabelSums(question, LabelScale(0.0), 0, unit_of(facts.rows))).lengths
         except ValueError:  # a row that is too long
             found = None
         yield ReleaseCheck(

@@ -39,7 +39,6 @@ from labeldp_trainer.one_release.rows import (
     RowSums,
     in_steps,
     lengths,
-    require_unwrapped,
     squared_sensitivity,
     unit_of,
     user_shares,
@@ -472,9 +471,8 @@ class Draws:
 
     def _unit(self, clip: float) -> float:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
-        steps = self._steps
-        unit = 1 / steps if self._classes else clip / STEPS / steps / self._slope(clip)
-        return unit * self._share
+        unit = 1.0 if self._classes else clip / STEPS / self._slope(clip)
+        return unit / self._steps * self._share
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -521,11 +519,9 @@ class Draws:
 
     def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
         classes = self.release.facts.classes
-        outputs = 1 if classes is None else len(classes)
-        asked = LabelSums(question, self._scale, outputs, self._steps)
+        asked = LabelSums(question, self._scale, len(classes or (0,)), self._steps)
         _, found, total = self.table.sums(asked, self.true, keep)
-        require_unwrapped(self.release.facts.rows, found.longest)
-        moved = squared_sensitivity(found.longest, classes=self._classes)
+        moved = squared_sensitivity(found.longest, self.release.facts.rows, classes=self._classes)
         offset = question.offset
         facts = PartFacts(
             kind="sums",

@@ -34,12 +34,10 @@ from labeldp_trainer.one_release.release import (
 )
 from labeldp_trainer.one_release.rows import (
     DIGEST,
-    MOST_ROWS,
     STEPS,
     UNIT,
     ReleaseText,
     Users,
-    require_unwrapped,
     squared_sensitivity,
 )
 from labeldp_trainer.staged_release.plan import COUNT, KINDS, MOST_SUMS, Kind, histogram_sensitivity
@@ -114,7 +112,7 @@ class StagedFacts(ReleaseText):
     noise: Literal["discrete Gaussian"] = "discrete Gaussian"
     lattice: dict[str, int] = Field(default_factory=lambda: dict(_LATTICE))
     label: str
-    rows: int = Field(gt=0, le=MOST_ROWS)
+    rows: int = Field(gt=0, lt=(1 << 63) // COUNT)
     users: Users | None
     most_rows: Whole
     features_sha256: str = Field(pattern=DIGEST)
@@ -136,8 +134,7 @@ class StagedFacts(ReleaseText):
             if part.longest is None:
                 moved = histogram_sensitivity(self.most_rows)
             else:
-                require_unwrapped(self.rows, part.longest)
-                moved = squared_sensitivity(part.longest, classes=classes is not None)
+                moved = squared_sensitivity(part.longest, self.rows, classes=classes is not None)
             require(part.squared_sensitivity == moved)
         return self
 

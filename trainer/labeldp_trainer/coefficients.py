@@ -22,7 +22,7 @@ from labeldp_trainer.data.encoders import ArrayEncoder, Encoder
 from labeldp_trainer.errors import DAMAGE, RunFolderError
 from labeldp_trainer.one_release.plan import label_units
 from labeldp_trainer.one_release.release import Release
-from labeldp_trainer.one_release.rows import UNIT, PublicRows, Weights
+from labeldp_trainer.one_release.rows import PublicRows, Weights
 from labeldp_trainer.run.folder import read_json
 
 FILE = "coefficients.json"
@@ -328,7 +328,7 @@ class ReleasedColumns:
         cross, gram = np.zeros((weights.width, r)), np.zeros((r, r))
         total = np.zeros(weights.width)
         for part, _, _, integers in weights.chunks(rows):
-            q, z = integers.astype(np.float64) / UNIT, columns.values(part)
+            q, z = integers.astype(np.float64) / weights.unit, columns.values(part)
             cross += q.T @ z
             gram += z.T @ z
             total += q.sum(axis=0)

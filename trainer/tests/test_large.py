@@ -153,6 +153,31 @@ def test_of_more_rows_than_the_sample_all_are_summed_once(tmp_path, monkeypatch,
     assert verified.exit_code == 0, verified.output
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_table_of_a_billion_are_shorter(tmp_path, monkeypatch, kind):
+    """The table says so, and has a part of them."""
+    write(tmp_path)
+    (tmp_path / "t.yaml").write_text(CONFIG % KINDS[kind])
+    streamed(monkeypatch, 500, 170)
+    with_noise(monkeypatch, lambda exact, sigma: exact)
+    monkeypatch.setattr(plan, "noisy", lambda exact, sigma: exact)
+    longest = []
+    for unit in (1 << 24, 1 << 21):
+        if unit < 1 << 24:
+            monkeypatch.setattr(sampled.StreamedTable, "rows", 10**9)
+        run = tmp_path / str(unit)
+        result = labeldp(tmp_path / "t.yaml", "-o", run)
+        assert result.exit_code == 0, result.output
+        file = run / "release.npz"
+        facts = (read_staged if "staged" in KINDS[kind][2] else read_release)(file).facts
+        parts = [part for part in getattr(facts, "parts", [facts]) if part.longest is not None]
+        assert all((unit / 2) ** 2 < part.longest <= unit**2 for part in parts)
+        longest.append(max(part.longest for part in parts) / unit**2)
+        verified = labeldp(tmp_path / "t.yaml", "--verify-release", file)
+        assert verified.exit_code == 0, verified.output
+    assert longest[0] == pytest.approx(longest[1], rel=1e-3) and facts.rows == 10**9
+
+
 def test_the_bytes_of_labels_do_not_move_the_rows_that_a_message_names(tmp_path, monkeypatch):
     streamed(monkeypatch, 500, 170)
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 12)

@@ -43,7 +43,7 @@ from labeldp_trainer.methods.one_release import (
 )
 from labeldp_trainer.methods.statement import Excess, Statement, protected
 from labeldp_trainer.models import Params
-from labeldp_trainer.one_release.rows import RowOwners
+from labeldp_trainer.one_release.rows import RowOwners, unit_of
 from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import Line
@@ -163,8 +163,8 @@ class StagedReleaseBuilder(MethodBuilder[StagedConfig]):
         epsilon, delta = exact(method.epsilon), exact(method.delta)
         try:
             plan = BudgetPlan.of(epsilon, delta, classes=classes is not None)
-            heavy = float(np.quantile(rows.relative, _HEAVY, method="lower"))
-            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, heavy)
+            long = float(np.quantile(rows.relative, _HEAVY, method="lower")) * unit_of(table.count)
+            plan.require_resolved(epsilon, delta, len(classes or (0,)), rows.most_rows, long)
         except ValueError as error:
             raise self.loaded.error(("method", "epsilon"), str(error)) from None
         facts = StagedFacts(

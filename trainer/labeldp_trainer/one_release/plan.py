@@ -29,6 +29,7 @@ from labeldp_trainer.one_release.rows import (
     Weights,
     label_steps,
     squared_sensitivity,
+    unit_of,
 )
 from labeldp_trainer.randomize import exact
 
@@ -75,7 +76,7 @@ def design(
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
     floor = _floor(Weights(columns, metric, 0.0, 1.0), rows.vectors, quantile)
-    return Weights(columns, metric, floor, SCALE)
+    return Weights(columns, metric, floor, SCALE * unit_of(rows.count) / UNIT)
 
 
 def prior_variances(
@@ -194,7 +195,7 @@ def _stated(
     label: str,
 ) -> Release:
     width = 1 if classes is None else len(classes)
-    squared = squared_sensitivity(lengths.longest, classes=classes is not None)
+    squared = squared_sensitivity(lengths.longest, rows.count, classes=classes is not None)
     epsilon, delta = exact(method.epsilon), exact(method.delta)
     proved = ProvedNoise.least(squared, weights.width * width, epsilon, delta)
     expected, gap = expectations(weights, moments, rows, method, classes)
@@ -426,10 +427,10 @@ def label_units(
 ) -> tuple[Float64[np.ndarray, "d k"], float]:
     """The statistic Σ q ⊗ t(y) [d, k] of labels or one-hot labels, and the deviation of its noise.
 
-    ``total`` is Σ q, in units of UNIT.
+    ``total`` is Σ q, in units of ``Weights.unit``.
     """
-    facts = release.facts
-    noise, statistic = facts.sigma / UNIT, release.statistic / UNIT
+    facts, unit = release.facts, release.weights.unit
+    noise, statistic = facts.sigma / unit, release.statistic / unit
     if facts.classes is not None:
         # the entries of a one-hot label have the sum 1, so the row sums are public
         return statistic - (statistic.sum(axis=1) - total)[:, None] / statistic.shape[1], noise

@@ -85,7 +85,7 @@ class Facts(ReleaseText):
     def _consistent(self) -> Self:
         require_labels(self.classes, self.label_range)
         require_promise(self.epsilon, self.delta)
-        moved = squared_sensitivity(self.longest, classes=self.classes is not None)
+        moved = squared_sensitivity(self.longest, self.rows, classes=self.classes is not None)
         require(self.squared_sensitivity == moved and self.lattice == _LATTICE)
         return self
 

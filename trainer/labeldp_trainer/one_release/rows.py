@@ -23,6 +23,7 @@ from scipy.linalg import blas
 from labeldp_trainer.config.data import MOST_EXAMPLES
 from labeldp_trainer.data.features import room
 from labeldp_trainer.data.labels import label_numbers
+from labeldp_trainer.errors import DataError
 
 DIGEST = r"^[0-9a-f]{64}$"
 REHEARSED = 500
@@ -192,7 +193,7 @@ class PublicRows(RowOwners):
 
         def parts() -> IntegerRows:
             for part, used, _, integers in weights.chunks(self):
-                q = lattice.rounded(integers / UNIT, lattice.rows)
+                q = lattice.rounded(integers / weights.unit, lattice.rows)
                 x = lattice.rounded(used, lattice.used)
                 np.add(cross, q.T @ x, out=cross)
                 np.add(upper, blas.dsyrk(1.0, q.T), out=upper)
@@ -246,7 +247,7 @@ class Targets(NamedTuple):
 
 
 class RowMoments(NamedTuple):
-    """Sums over all rows, in units of the lattice's UNIT.
+    """Sums over all rows, in units of ``Weights.unit``.
 
     Attributes:
         cross: [d, d] Σ q·xᵀ of integer rows and used columns.
@@ -282,15 +283,19 @@ class RowSums(NamedTuple):
 # Weighted features as integers, and what one label can change in their sum: all of it exact.
 
 UNIT = 1 << 24
-"""Lattice steps in the length of the longest row."""
+"""Lattice steps in the length of the longest row; of many rows fewer (``unit_of``)."""
 STEPS = 1 << 12
 """Lattice steps from the centre of a range of labels to either end."""
-MOST_ROWS = (1 << 63) // (UNIT * STEPS) - 1
-"""Whose sum fits an int64."""
+MOST_ROWS = (1 << 33) - 1
+"""Whose histogram, of at most 2^30 steps a row, fits an int64."""
 _CHUNK = 4096  # rows
-_MOST_SQUARED = 4.0 * UNIT * UNIT
 SCALE = UNIT - UNIT / 1024
 """A length so that rounded rows are no longer than UNIT."""
+
+
+def unit_of(rows: int) -> int:
+    """Lattice steps in the length of the longest of so many rows, whose sum then fits an int64."""
+    return UNIT >> max((rows * UNIT * STEPS).bit_length() - 63, 0)
 
 
 class Chunk(NamedTuple):
@@ -327,6 +332,11 @@ class Weights:
         """d."""
         return len(self.columns)
 
+    @property
+    def unit(self) -> float:
+        """Lattice steps in a length of 1: the power of 2 from ``scale`` on."""
+        return 2.0 ** max(math.ceil(math.log2(self.scale)), 0)
+
     @cached_property
     def key(self) -> bytes:
         """The same for equal weights."""
@@ -362,9 +372,9 @@ class Weights:
         return used, factors, np.rint(moved * factors[:, None]).astype(np.int32)
 
     def factors(self, rows: PublicRows) -> Float32[np.ndarray, " n"]:
-        """The factor of each row, beside the metric, in units of UNIT."""
+        """The factor of each row, beside the metric, in units of ``unit``."""
         found = np.concatenate([chunk.factors for chunk in self.chunks(rows)])
-        return (found / UNIT).astype(np.float32)
+        return (found / self.unit).astype(np.float32)
 
     def _factors(
         self, moved: Float64[np.ndarray, "b d"], shares: Float32[np.ndarray, " b"] | None
@@ -497,16 +507,19 @@ def _whole(
     products of others are sums of whole numbers below 2^53, exact in any order."""
     wide = integers.astype(np.float64, copy=False)
     squares = np.einsum("bd,bd->b", wide, wide)
-    if not squares.max() <= _MOST_SQUARED:
+    if not squares.max() <= 4.0 * UNIT * UNIT:
         raise ValueError("a row is longer than any release has")
     return wide, squares.astype(np.int64)
 
 
-def squared_sensitivity(longest: int, *, classes: bool) -> int:
+def squared_sensitivity(longest: int, rows: int = 1, *, classes: bool) -> int:
     """Of Σ q ⊗ t(y): replacing a label moves it by q·(e_a − e_b)ᵀ, or by q·(t − t′), |t| ≤ STEPS.
 
     With ``longest`` of a user's rows: replacing all of their labels (docs/privacy.md, Theorem 13).
+    Raises DataError unless an int64 holds the sum of so many rows, and of any of them.
     """
+    if rows * rows * longest * STEPS * STEPS >= 1 << 126:
+        raise DataError(f"sums of {rows:,} rows of this length may not fit 64 bits; use fewer rows")
     return longest * (2 if classes else 4 * STEPS * STEPS)
 
 

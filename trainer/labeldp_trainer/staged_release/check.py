@@ -16,6 +16,7 @@ from labeldp_trainer.data import array_digest
 from labeldp_trainer.interactions.columns import VALUE_BITS, BinnedColumn
 from labeldp_trainer.interactions.questions import LabelQuestion, Offset, RowWeights
 from labeldp_trainer.one_release.plan import ReleaseCheck, promise_checks
+from labeldp_trainer.one_release.rows import unit_of
 from labeldp_trainer.staged_release.draw import Draws, LabelSums, PublicTable
 from labeldp_trainer.staged_release.plan import BudgetPlan
 from labeldp_trainer.staged_release.release import ReleaseInStages
@@ -78,7 +79,7 @@ def checks(
             continue
         try:
             question = part.question(facts.label_range)
-            found = table.sums(LabelSums(question, LabelScale(0.0), 0)).lengths
+            found = table.sums(LabelSums(question, LabelScale(0.0), 0, unit_of(facts.rows))).lengths
         except ValueError:  # a row that is too long
             found = None
         yield ReleaseCheck(

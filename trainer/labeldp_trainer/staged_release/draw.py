@@ -40,6 +40,7 @@ from labeldp_trainer.one_release.rows import (
     in_steps,
     lengths,
     squared_sensitivity,
+    unit_of,
     user_shares,
 )
 from labeldp_trainer.staged_release.plan import (
@@ -288,11 +289,13 @@ class LabelSums:
         question: with rows, and what labels are compared with.
         scale: of labels.
         outputs: entries of t.
+        unit: lattice steps in the length of the longest row.
     """
 
     question: LabelQuestion
     scale: LabelScale
     outputs: int
+    unit: int = UNIT
 
     @property
     def nothing(self) -> RowSums:
@@ -302,7 +305,7 @@ class LabelSums:
     def over(self, table: PublicTable, labels: Any, keep: KeepRows) -> RowSums:
         """Over the rows in memory; lengths and sums are of the same integers."""
         question, found = self.question, self.nothing
-        predicted = None
+        predicted, shares = None, table.shares(question) * (self.unit / UNIT)
         if labels is not None and question.offset is not None:
             predicted = table.predicted(question.offset)
 
@@ -314,11 +317,11 @@ class LabelSums:
             return in_steps(apart / question.clip)[:, None].astype(np.float64)
 
         def rows() -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
-            for part, q in question.integer_rows(table.terms(), table.shares(question)):
+            for part, q in question.integer_rows(table.terms(), shares):
                 if labels is not None:
                     # whole numbers below 2^24·2^12·2^12: the float64 sum is exact
                     np.add(found.labels, (q.T @ entries(part)).astype(np.int64), out=found.labels)
-                keep(part, q)
+                keep(part, q * (UNIT / self.unit))
                 yield part, q
 
         return found._replace(lengths=lengths(rows(), table.rows))
@@ -369,7 +372,7 @@ class Draws:
         facts = self.release.facts
         self.table = replace(self.table, columns=self.release.columns)
         self.rows, self.exposure = self.table.rows, factors_of(self.table.features, "exposure")
-        self._share = self.rows.count / facts.rows
+        self._share, self._steps = self.rows.count / facts.rows, unit_of(facts.rows)
         self._plan = BudgetPlan.of(
             Fraction(facts.epsilon), Fraction(facts.delta), classes=facts.classes is not None
         )
@@ -443,7 +446,7 @@ class Draws:
 
     def noise(self, clip: float) -> float:
         """About the deviation of the next sums, in units of labels and of rows of usual length."""
-        moved = squared_sensitivity(UNIT * UNIT, classes=self._classes)
+        moved = squared_sensitivity(self._steps**2, classes=self._classes)
         return self._plan.sigma(self._at, moved) * self._unit(clip) / self.rows.usual_length
 
     def sums(self, question: LabelQuestion, keep: KeepRows) -> Answered:
@@ -468,8 +471,8 @@ class Draws:
 
     def _unit(self, clip: float) -> float:
         """Of sums, as if nothing were clipped: clipping makes a residual smaller, by its slope."""
-        unit = 1 / UNIT if self._classes else clip / STEPS / UNIT / self._slope(clip)
-        return unit * self._share
+        unit = 1.0 if self._classes else clip / STEPS / self._slope(clip)
+        return unit / self._steps * self._share
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -516,9 +519,9 @@ class Draws:
 
     def _draw_sums(self, question: LabelQuestion, keep: KeepRows) -> ReleasePart:
         classes = self.release.facts.classes
-        asked = LabelSums(question, self._scale, 1 if classes is None else len(classes))
+        asked = LabelSums(question, self._scale, len(classes or (0,)), self._steps)
         _, found, total = self.table.sums(asked, self.true, keep)
-        moved = squared_sensitivity(found.longest, classes=self._classes)
+        moved = squared_sensitivity(found.longest, self.release.facts.rows, classes=self._classes)
         offset = question.offset
         facts = PartFacts(
             kind="sums",

@@ -29,7 +29,7 @@ from labeldp_trainer.discrete_gaussian.noise import (
     with_float,
 )
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.one_release.rows import UNIT, squared_sensitivity
+from labeldp_trainer.one_release.rows import squared_sensitivity
 from labeldp_trainer.staged_release.scale import MOST_GROUPS, RESIDUAL_BINS
 
 _EQUAL, _OCTAVES = 16, 12
@@ -91,7 +91,6 @@ _MANY_ROWS, _SUMS_OF_MANY = 1 << 16, 300
 COUNT = 1 << 30
 """Lattice steps in a row of a histogram."""
 _ROWS_OF_REFINED, _MOST_REFINED = 500, 4  # rows of a Gaussian mechanism of μ = 1
-_SHORT = UNIT // 2  # no design has rows that are all shorter
 
 
 def most_sums(rows: int) -> int:
@@ -167,14 +166,14 @@ class BudgetPlan:
         )
 
     def require_resolved(
-        self, epsilon: Fraction, delta: Fraction, outputs: int, most: int, weight: float
+        self, epsilon: Fraction, delta: Fraction, outputs: int, most: int, length: float
     ) -> None:
         """Raise ValueError unless δ is proved for the parts, for any questions that they ask.
 
-        ``outputs`` are the columns of sums, ``most`` the rows of an owner, ``weight`` is that of
-        rows of which some are long; the largest of all is 1.
+        ``outputs`` are the columns of sums, ``most`` the rows of an owner; no design has rows
+        that are all shorter than half of ``length``, in lattice steps.
         """
-        noises, short = [], int(_SHORT * weight)
+        noises, short = [], int(length / 2)
         for number, (kind, _) in enumerate(self.parts):
             sums = kind == "sums"
             moved = histogram_sensitivity(most)

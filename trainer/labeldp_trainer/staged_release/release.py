@@ -112,7 +112,7 @@ class StagedFacts(ReleaseText):
     noise: Literal["discrete Gaussian"] = "discrete Gaussian"
     lattice: dict[str, int] = Field(default_factory=lambda: dict(_LATTICE))
     label: str
-    rows: Whole
+    rows: int = Field(gt=0, lt=(1 << 63) // COUNT)
     users: Users | None
     features_sha256: str = Field(pattern=DIGEST)
     in_pairs: tuple[int, ...]
@@ -136,7 +136,7 @@ class StagedFacts(ReleaseText):
             if part.longest is None:
                 moved = histogram_sensitivity(self.most_rows)
             else:
-                moved = squared_sensitivity(part.longest, classes=classes is not None)
+                moved = squared_sensitivity(part.longest, self.rows, classes=classes is not None)
             require(part.squared_sensitivity == moved)
         return self
 

@@ -10,10 +10,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_trainer import DataError
 from labeldp_trainer.data.labels import Cells, class_labels
+from labeldp_trainer.one_release import plan as release_plan
 from labeldp_trainer.one_release import rows as lattice
 from labeldp_trainer.one_release.plan import drawn, planned
 from labeldp_trainer.one_release.rows import (
+    MOST_ROWS,
+    SCALE,
     STEPS,
     UNIT,
     RowSums,
@@ -24,7 +28,9 @@ from labeldp_trainer.one_release.rows import (
     lengths,
     measured,
     squared_sensitivity,
+    unit_of,
 )
+from labeldp_trainer.staged_release.plan import COUNT
 
 from trainer.tests.one_release.release_helpers import method, rows
 
@@ -313,3 +319,45 @@ def test_the_ends_of_a_range():
     assert found == [STEPS, -STEPS, STEPS, 0, 0, 0, STEPS]
     tiny = label_steps(np.array([0.0, 5e-324, 1.0]), 0.0, 5e-324, None)
     assert tiny.tolist() == [-STEPS, STEPS, STEPS]
+
+
+@pytest.mark.parametrize("count", [1, (1 << 27) - 1, 1 << 27, 10**9, MOST_ROWS])
+def test_the_sum_of_the_longest_rows_with_the_largest_labels_fits(count):
+    unit = unit_of(count)
+    assert unit == UNIT if count < 1 << 27 else count * 2 * unit * STEPS >= 1 << 63
+    squared_sensitivity(unit**2, count, classes=False)
+    nothing = RowSums.zeros(1, (1,))
+    halves = count // 2, count - count // 2
+    parts = [nothing._replace(labels=np.array([-each * unit * STEPS])) for each in halves]
+    assert int(added(nothing, parts).labels[0]) == -count * unit * STEPS
+    assert count * COUNT < 1 << 63
+
+
+@pytest.mark.parametrize("count", [1 << 27, 10**9, MOST_ROWS])
+def test_a_sum_that_may_have_wrapped_has_no_sensitivity(count):
+    most = ((1 << 126) - 1) // (count * STEPS) ** 2
+    squared_sensitivity(most, count, classes=True)
+    for classes in (False, True):
+        with pytest.raises(DataError, match="may not fit 64 bits"):
+            squared_sensitivity(most + 1, count, classes=classes)
+
+
+def test_many_rows_are_shorter_and_wrong_ones_are_refused_before_noise(monkeypatch):
+    """A table that says it has a billion rows."""
+    table = rows(np.random.default_rng(4).normal(size=(50, 3)).astype(np.float32))
+    many = replace(table, count=10**9)
+    few, plan = (planned(each, method(), CLASSES, "y") for each in (table, many))
+    assert (few.facts.scale, plan.facts.scale) == (SCALE, SCALE / 8)
+    assert (UNIT / 16) ** 2 < plan.facts.longest <= (UNIT / 8) ** 2
+    assert plan.facts.sigma * 8 == pytest.approx(few.facts.sigma, rel=1e-3)
+    one, other = few.weights, replace(few.weights, scale=SCALE / 8)
+    cross = table.sums(one).moments.cross
+    assert many.sums(other).moments.cross == pytest.approx(cross, rel=1e-2, abs=0.05)
+    assert other.factors(many) == pytest.approx(one.factors(table))
+    labels = np.zeros(50, np.int32)
+    called = []
+    monkeypatch.setattr(release_plan, "noisy", lambda *given: called.append(given))
+    monkeypatch.setattr(release_plan, "unit_of", lambda count: UNIT)
+    with pytest.raises(DataError, match="may not fit 64 bits"):
+        drawn(many, method(), CLASSES, "y", labels)
+    assert not called

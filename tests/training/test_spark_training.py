@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import InputError, load_config, sampled, train
 from labeldp_trainer import spark as module
-from labeldp_trainer.data.table import is_sampled
+from labeldp_trainer.data.table import row_places
 from labeldp_trainer.methods import staged_release
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.staged_release.draw import Draws
@@ -62,6 +62,8 @@ METHODS = {
     "cosines": "representation: {kind: random_fourier, features: 30}\nmethod: {kind: one_release,",
     "staged": "method: {kind: staged_release,",
 }
+USERS = ", user_column: who, max_examples_per_user: 5}"
+METHODS |= {f"{name} of users": text for name, text in METHODS.items()}
 
 
 def table(rows, seed):
@@ -72,6 +74,9 @@ def table(rows, seed):
     more = {"w": random.choice([1, 2, 4], rows), "e": 0.5 + random.random(rows)}
     more["d"] = pa.array(random.integers(0, 20_000, rows), pa.int32()).cast(pa.date32())
     more |= {"flag": (y > 3).astype(np.int8), "gaps": pa.array(y, mask=random.random(rows) < 0.1)}
+    who = np.char.add(random.integers(0, 900, rows).astype(str), random.choice(["", " "], rows))
+    more["who"] = np.where(random.random(rows) < 0.1, "1", who)  # who has more rows than others
+    more["nobody"] = pa.array(range(rows), mask=np.arange(rows) == 2_000)
     own = {"c": c, "a": a, "y": y, "b.x": b, "colour": colour, "user": np.arange(rows)}
     return pa.table(own | more)
 
@@ -140,21 +145,30 @@ def test_a_run_is_that_of_a_table_in_memory(place, spark, monkeypatch, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "method"), [*itertools.product(TABLES, METHODS), ("weights and exposure", "staged")]
+    ("name", "method"),
+    [
+        *itertools.product(TABLES, ["splines", "cosines", "staged"]),
+        ("weights and exposure", "staged"),
+        *itertools.product(["numbers", "flags"], ["splines of users", "staged of users"]),
+    ],
 )
 def test_of_more_rows_than_the_sample_a_run_is_that_of_files_that_are_streamed(
     place, spark, monkeypatch, tmp_path, name, method
 ):
     """Six tables and three methods: the same sample, integers, release, parameters and effects."""
+    monkeypatch.setattr(module, "_ROWS", 500)
     monkeypatch.setattr(sampled, "SAMPLED", 700)
     monkeypatch.setattr(sampled, "_AT_ONCE", 333)
     text = TABLES.get(name, STAGED["counts"])
     text = text.replace("method: {kind: one_release,", METHODS[method])
+    if "users" in method:
+        text = text.strip()[:-1] + USERS
     (place / f"{name} {method}.yaml").write_text(text)
     loaded = load_config(place / f"{name} {method}.yaml")
     for folder, more in (("streamed", {}), ("spark", {"spark": spark})):
         with no_noise(), staged_noise():
-            assert train(loaded, tmp_path / folder, **more).rows == ROWS
+            rows = train(loaded, tmp_path / folder, **more).rows
+            assert ROWS * 0.7 < rows < ROWS - 200 if "users" in method else rows == ROWS
     assert differing(tmp_path / "streamed", tmp_path / "spark") == _STATEMENT
 
 
@@ -311,7 +325,11 @@ def refused(place, spark, tmp_path, text):
             "{kind: none}",
             "takes",
         ),
-        ("epsilon: 1,", "epsilon: 1, user_column: user, max_examples_per_user: 1,", "not users"),
+        (
+            "epsilon: 1,",
+            "epsilon: 1, user_column: nobody, max_examples_per_user: 1,",
+            "rows without a user",
+        ),
         ("loss: squared", "representation: pca\nloss: squared", "takes splines or random_fourier"),
         ("label: y", "label: y, rows: 100", "remove this key"),
         ('"train[1]"', "test.csv", "Parquet"),
@@ -328,7 +346,7 @@ def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
 ):
     monkeypatch.setattr(sampled, "SAMPLED", 500)
     far = table(ROWS, 0).to_pydict()
-    beyond = np.flatnonzero(~is_sampled("far.parquet", np.arange(ROWS), sampled.step_of(ROWS)))[7]
+    beyond = np.flatnonzero(row_places("far.parquet", np.arange(ROWS)) % sampled.step_of(ROWS))[7]
     far["a"][beyond] = 1e300
     pq.write_table(pa.table(far), tmp_path / "far.parquet", row_group_size=400)
     text = NUMBERS.replace('"train[1]"', str(tmp_path / "far.parquet"))
@@ -346,14 +364,15 @@ def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
     assert "did not finish a job" in said and "7" not in said.replace(str(place), "")
 
 
-def test_an_exception_in_a_task_says_nothing_of_rows():
+def test_an_exception_in_a_task_says_nothing_of_rows(place):
     """Spark writes it into logs, and on the driver's terminal."""
 
     def batches():
         yield from ()
         raise ValueError("the label is 7")
 
-    task = module.SumRows("t", None, None, None, module.RowSums.zeros(1, (1,)), True)
+    data = load_config(place / "train.yaml").config.data
+    task = module.SumRows("t", data, None, None, module.RowSums.zeros(1, (1,)), None, True)
     with pytest.raises(RuntimeError) as found:
         list(task(batches()))
     assert str(found.value) == "ValueError" and found.value.__suppress_context__

@@ -23,6 +23,18 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from labeldp_compile.solve.optimal_unbiased.dual import (
+    TINY,
+    Bound,
+    clip_beta,
+    dual_value,
+    local_places,
+    lowered,
+    price,
+    prove,
+    split_by_roots,
+    window_range,
+)
 from labeldp_compile.solve.optimal_unbiased.problem import (
     Columns,
     Floats,
@@ -421,19 +433,13 @@ def solve_cones(
     matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], cost.size))])
     matrix = sparse.vstack([matrix, rows], "csc")
 
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    solver = clarabel.DefaultSolver(
+    out = _solved(
         sparse.diags(np.concatenate([np.zeros(2 * k), square]), format="csc"),
         np.concatenate([-objective(problem), cost]),
-        matrix,
-        np.concatenate([right, np.zeros(rows.shape[0])]),
-        [*cones, *more],
-        settings,
+        (matrix, np.concatenate([right, np.zeros(rows.shape[0])]), [*cones, *more]),
+        tolerance,
+        tolerance,
     )
-    out = solver.solve()
     x = np.asarray(out.x)
     z = np.asarray(out.z)[: 3 * m].reshape(m, 3)
     half = np.maximum(z[:, 0] + z[:, 1], 0.0)
@@ -446,6 +452,79 @@ def solve_cones(
         str(out.status).lower(),
         -float(out.obj_val),
     )
+
+
+def _solved(
+    square: sparse.csc_matrix,
+    cost: Floats,
+    limits: tuple[sparse.csc_matrix, Floats, list[Any]],
+    gap: float,
+    feasible: float,
+) -> clarabel.DefaultSolution:
+    """Clarabel's answer, given the matrix, the right side and the cones of the limits."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads = False, 1
+    settings.tol_gap_abs = settings.tol_gap_rel = gap
+    settings.tol_feas = feasible
+    return clarabel.DefaultSolver(square, cost, *limits, settings).solve()
+
+
+# The dual values of labels with equal rows, between which ``complete`` cannot always split α.
+#
+# β stays, and every column in use touches zero. So α is known but for that split, which must have
+# F >= 0 between the outputs. With the labels of a column in use, of weight W and output u, F(v) is
+# ½W·(v − u)². The least of these is the most that F(v) can be. Linear programs find the α with the
+# largest share of it, for outputs where F was negative and the labels with h < 0 there.
+
+
+_ROOM = 1e-5  # how far this is below the loss, relatively, which leaves F some room
+_PROGRAMS = 30
+_USED = 1e-9  # weight of a column in use
+_FAR = 1e3  # an α that nothing limits
+_GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9
+
+
+def tightened(problem: Program, near: Iterate, columns: Columns, loss: float) -> Bound:
+    """The best bound with this β.
+
+    Args:
+        problem: in units in which the loss is about 1/2. near: nearly optimal multipliers.
+        columns: the best mechanism, as windows. loss: its objective.
+    """
+    y, p, low, k = problem.labels, problem.prior, problem.low, problem.k
+    columns, beta = columns.take(columns.weights > _USED), clip_beta(problem, near.beta)
+    mass = quadratics(problem, columns.intervals).mass
+    value = dual_value(problem, near.alpha, beta)
+    total = near.alpha.sum() + min(loss - value, 0.0) - _ROOM * loss
+    least, most = np.clip(window_range(problem, columns, beta), -_FAR, _FAR)
+    alpha = split_by_roots(problem, columns, near.alpha, beta)
+    best = prove(problem, lowered(problem, alpha, beta), beta)
+    # Unknowns: the prefix unknowns of α, and the share.
+    each, last = per_label(k, low), np.arange(k + 1) == k
+    rows = sparse.bmat([[each, None], [-each, None], [None, [[1.0]]]], "csr")
+    rows = sparse.vstack([rows, sparse.csr_matrix(-1.0 * (np.arange(k + 1) == k - 1))])
+    right = np.concatenate([most, -least, [1.0, -total]])
+    outputs = np.union1d(y, 0.5 * (y[:-1] + y[1:]))
+    for _ in range(_PROGRAMS):
+        level = 0.5 * p * (outputs[:, None] - y) ** 2 - beta * outputs[:, None]
+        more = level < alpha
+        owner, edge = np.nonzero(np.diff(np.pad(more, ((0, 0), (1, 1)))))
+        cuts = operator(owner[::2], edge[::2], edge[1::2] - 1, more.shape, low)
+        ahead = (0.5 * mass * (outputs[:, None] - columns.values) ** 2).min(axis=1)
+        rows = sparse.vstack([rows, sparse.hstack([cuts, ahead[:, None]])], "csc")
+        right = np.append(right, ((low + (1.0 - low) * more) * level).sum(axis=1))
+        limits = rows, right, [clarabel.NonnegativeConeT(right.size)]
+        none = sparse.csc_matrix((k + 1, k + 1))
+        found = _solved(none, -1.0 * last, limits, _GAP_OF_SHARE, _FEASIBLE)
+        alpha = from_prefix(np.asarray(found.x)[:k], low)
+        bound = prove(problem, lowered(problem, alpha, beta), beta)
+        best = max(best, bound, key=lambda b: b.value)
+        priced = price(y, p, low, alpha, beta)
+        at = local_places(priced.minima, -TINY)
+        if at.size == 0 or best.value >= (1.0 - 2.0 * _ROOM) * loss:
+            break
+        outputs = priced.places[at[np.argsort(priced.minima[at], kind="stable")[:k]]]
+    return best
 
 
 # Newton's method on the columns in use: from interior-point accuracy to rounding accuracy.

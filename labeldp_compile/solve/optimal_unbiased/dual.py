@@ -194,16 +194,8 @@ def prove(problem: Program, alpha: Floats, beta: Floats) -> Bound:
     return Bound(dual_value(problem, alpha, beta), alpha, beta)
 
 
-# The dual values of labels with equal rows, between which ``complete`` cannot always split α.
-#
-# F is concave in α, so each negative minimum gives a cut, a linear inequality that an optimum
-# meets. α moves to the nearest point that meets all cuts and proves nearly the loss; β stays.
-
-
-_ROOM = 1e-5  # how far this is below the loss, relatively, which leaves F some room
-_MOVES, _LOWERINGS = 80, 30
-_MINIMA, _CUTS = 150, 400  # of a move, and that are kept
-_TINY = 1e-16  # F at which it counts as not negative, if the loss is about 1/2
+_LOWERINGS, _MINIMA = 30, 150  # steps, and minima of a step
+TINY = 1e-16  # F at which it counts as not negative, if the loss is about 1/2
 _MORE = 1.02  # times the lack of F: neighbouring outputs may lack a little more
 
 
@@ -216,7 +208,7 @@ def lowered(problem: Program, alpha: Floats, beta: Floats) -> Floats:
     y, p, low = problem.labels, problem.prior, problem.low
     for _ in range(_LOWERINGS):
         found = price(y, p, low, alpha, beta)
-        at = local_places(found.minima, min(-_TINY, 1e-3 * found.worst))
+        at = local_places(found.minima, min(-TINY, 1e-3 * found.worst))
         if at.size == 0:
             break
         fall = np.zeros_like(alpha)
@@ -227,32 +219,6 @@ def lowered(problem: Program, alpha: Floats, beta: Floats) -> Floats:
                 fall -= h * min(_MORE * found.minima[i] / h.sum(), 1.0)
         alpha = alpha - fall
     return alpha
-
-
-def tightened(problem: Program, alpha: Floats, beta: Floats, loss: float) -> Bound:
-    """The best bound near these multipliers, of which Σα + Σβ·y is about the ``loss``."""
-    y, p, low, beta = problem.labels, problem.prior, problem.low, clip_beta(problem, beta)
-    total = (1.0 - _ROOM) * loss - dual_value(problem, 0.0 * alpha, beta)
-    reach, ones = np.sqrt(p) + np.finfo(np.float64).eps, np.ones_like(alpha)
-    best = prove(problem, lowered(problem, alpha, beta), beta)
-    cuts, most = np.zeros((0, problem.k)), np.zeros(0)
-    for _ in range(_MOVES):
-        found = price(y, p, low, alpha, beta)
-        at = local_places(found.minima, -_TINY)
-        if at.size == 0 or best.value >= (1.0 - 2.0 * _ROOM) * loss:
-            break
-        v = found.places[at[np.argsort(found.minima[at], kind="stable")][:_MINIMA], None]
-        level = 0.5 * p * (v - y) ** 2 - beta * v
-        more = low + (1.0 - low) * (level < alpha)
-        cuts, most = np.concatenate([cuts, more]), np.append(most, (more * level).sum(axis=1))
-        moved = nearest(alpha, reach, (cuts, most), (ones, total), _CUTS)
-        if moved is None:
-            break
-        alpha, used = moved
-        cuts, most = cuts[used], most[used]
-        bound = prove(problem, lowered(problem, alpha, beta), beta)
-        best = max(best, bound, key=lambda b: b.value)
-    return best
 
 
 def nearest(
@@ -334,7 +300,7 @@ def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) ->
     starts = cuts[cuts < k]
     if m == 0 or starts.size == k or any((np.diff(a) < 0).any() for a in (first, last, values)):
         return alpha
-    least, most = _range(problem, columns, beta)
+    least, most = window_range(problem, columns, beta)
     done = alpha.copy()
     stops = np.append(starts[1:], k)
     for i, j in zip(starts[stops - starts > 1], stops[stops - starts > 1], strict=True):
@@ -345,7 +311,28 @@ def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) ->
     return done
 
 
-def _range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
+def split_by_roots(problem: Program, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
+    """α [k] with the old sums over labels with equal rows, and new roots of h.
+
+    From their places at the least α to those at the largest, all roots of these labels move by the
+    same share. So neighbours have similar roots, whatever their prior.
+    """
+    k, p = problem.k, problem.prior
+    least, most = window_range(problem, columns, beta)
+    opens = np.isin(np.arange(k), np.append(columns.intervals.first, columns.intervals.last + 1))
+    run = np.cumsum(opens) - opens[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = -beta * problem.labels - beta**2 / (2.0 * p)  # of h + α
+        near, far = (np.sqrt(np.maximum(a - bottom, 0.0)) for a in (least, most))
+        # (near + θ·(far − near))² has the right sum.
+        square, line = (np.bincount(run, t) for t in ((far - near) ** 2, 2.0 * near * (far - near)))
+        room = 2.0 * np.maximum(np.bincount(run, alpha - least), 0.0)
+        share = np.clip(room / (line + np.sqrt(line**2 + 2.0 * square * room)), 0.0, 1.0)[run]
+        split = bottom + (near + share * (far - near)) ** 2
+    return np.where((np.bincount(run)[run] > 1) & np.isfinite(split), split, alpha)
+
+
+def window_range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
     """[k] the least α_y with h_y <= 0 on the outputs of the window, the largest with >= 0 outside.
 
     h_y + α_y is convex. Its largest value in a window is at an end of the window; its smallest

@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, polish, solve_cones
+from labeldp_compile.solve.optimal_unbiased.cone_program import (
+    Guards,
+    polish,
+    solve_cones,
+    tightened,
+)
 from labeldp_compile.solve.optimal_unbiased.dual import (
     Bound,
     complete,
+    dual_value,
     lowered,
     priced_out,
     prove,
-    tightened,
 )
 from labeldp_compile.solve.optimal_unbiased.problem import (
     Columns,
@@ -37,6 +42,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
     reference_losses,
     singletons,
     widen,
+    window_columns,
 )
 
 _ROUNDS = 6  # cone programs at most
@@ -96,7 +102,7 @@ class Search:
         self.bound = prove(problem, nothing, nothing)
         self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
         self.means = problem.labels
-        self._nearly = self.bound, self.bound  # multipliers, and what they prove once lowered
+        self._cones: list[Iterate] = []
 
     @property
     def gap(self) -> float:
@@ -153,7 +159,7 @@ class Search:
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
             self.observer.step(f"level of {k} labels: {len(columns)} intervals, {cones.how}")
             start = self._start(cones, sliver)
-            self._remember(cones)
+            self._cones.append(cones)
             missing, uneven = self.missing(cones, True)
             found = self._newton_rounds(start)
             if self.gap <= self.tolerance:
@@ -165,21 +171,21 @@ class Search:
             accuracy, sliver = max(0.1 * accuracy, _BEST_TOLERANCE), 0.1 * sliver
             runs, guards = both_runs(runs, uneven), self._guards(*_MARGINS[turn % len(_MARGINS)])
 
-    def _remember(self, cones: Iterate) -> None:
-        """Keep the best multipliers for ``tighten``: used here, they would end searches earlier."""
-        alpha = lowered(self.problem, cones.alpha, cones.beta)
-        bound = prove(self.problem, alpha, cones.beta)
-        if bound.value > self._nearly[1].value:
-            self._nearly = Bound(0.0, cones.alpha, cones.beta), bound
-
     def tighten(self) -> None:
         """Improve the bound where multipliers are not unique; the mechanism stays."""
-        if self.gap <= _GOOD:
+        problem, line = self.problem, self.line
+        if self.gap <= max(self.tolerance, _GOOD):
             return
-        near, bound = self._nearly
-        if self.problem.k <= _TIGHTENED:
-            bound = tightened(self.problem, near.alpha, near.beta, self.loss)
-        self.bound = max(self.bound, bound, key=lambda b: b.value)
+        if problem.k <= _TIGHTENED:
+            near = min(
+                self._cones, key=lambda c: abs(dual_value(problem, c.alpha, c.beta) - self.loss)
+            )
+            columns = window_columns(line, place_windows(line, self.means), problem.low)
+            bounds = [tightened(problem, near, columns, self.loss)]
+        else:
+            several = ((lowered(problem, c.alpha, c.beta), c.beta) for c in self._cones)
+            bounds = [prove(problem, *multipliers) for multipliers in several]
+        self.bound = max(self.bound, *bounds, key=lambda b: b.value)
 
     def _start(self, cones: Iterate, sliver: float) -> Iterate:
         """Return the columns that the cone program seems to use."""

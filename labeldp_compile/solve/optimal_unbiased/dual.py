@@ -311,25 +311,18 @@ def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) ->
     return done
 
 
-def split_by_roots(problem: Program, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
-    """α [k] with the old sums over labels with equal rows, and new roots of h.
+def even_roots(least: Floats, most: Floats, run: Ints, room: Floats) -> Floats:
+    """[k] squares between these, whose roots in a run are the same share of the way.
 
-    From their places at the least α to those at the largest, all roots of these labels move by the
-    same share. So neighbours have similar roots, whatever their prior.
+    Args:
+        least, most: [k] squares. run: [k]. room: [runs] what their sums are above those of least.
     """
-    k, p = problem.k, problem.prior
-    least, most = window_range(problem, columns, beta)
-    opens = np.isin(np.arange(k), np.append(columns.intervals.first, columns.intervals.last + 1))
-    run = np.cumsum(opens) - opens[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bottom = -beta * problem.labels - beta**2 / (2.0 * p)  # of h + α
-        near, far = (np.sqrt(np.maximum(a - bottom, 0.0)) for a in (least, most))
-        # (near + θ·(far − near))² has the right sum.
-        square, line = (np.bincount(run, t) for t in ((far - near) ** 2, 2.0 * near * (far - near)))
-        room = 2.0 * np.maximum(np.bincount(run, alpha - least), 0.0)
-        share = np.clip(room / (line + np.sqrt(line**2 + 2.0 * square * room)), 0.0, 1.0)[run]
-        split = bottom + (near + share * (far - near)) ** 2
-    return np.where((np.bincount(run)[run] > 1) & np.isfinite(split), split, alpha)
+    r, far = np.sqrt(np.maximum(least, 0.0)), np.sqrt(np.maximum(most, 0.0))
+    a = np.bincount(run, (far - r) ** 2, room.size)
+    b = 2.0 * np.bincount(run, r * (far - r), room.size)
+    root = b + np.sqrt(b**2 + 4.0 * a * np.maximum(room, 0.0))
+    theta = np.divide(2.0 * room, root, out=np.zeros(room.size), where=root > 0)
+    return np.asarray((r + np.clip(theta, 0.0, 1.0)[run] * (far - r)) ** 2)
 
 
 def window_range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:

@@ -17,7 +17,6 @@ from labeldp_compile.solve.optimal_unbiased.dual import (
     Bound,
     complete,
     dual_value,
-    lowered,
     priced_out,
     prove,
 )
@@ -55,7 +54,6 @@ _TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # of the cone program: first round, l
 _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
 _PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
 _GOOD = 1e-6  # gap that is not worth cone programs of many labels
-_TIGHTENED = 5_000  # labels, at most: cuts have an entry for each
 _WIDE = 2  # radius of their neighbourhood
 _SLIVER = 1e-3  # weight, relative to label spacing, below which a column is due to rounding
 
@@ -176,16 +174,11 @@ class Search:
         problem, line = self.problem, self.line
         if self.gap <= max(self.tolerance, _GOOD):
             return
-        if problem.k <= _TIGHTENED:
-            near = min(
-                self._cones, key=lambda c: abs(dual_value(problem, c.alpha, c.beta) - self.loss)
-            )
-            columns = window_columns(line, place_windows(line, self.means), problem.low)
-            bounds = [tightened(problem, near, columns, self.loss)]
-        else:
-            several = ((lowered(problem, c.alpha, c.beta), c.beta) for c in self._cones)
-            bounds = [prove(problem, *multipliers) for multipliers in several]
-        self.bound = max(self.bound, *bounds, key=lambda b: b.value)
+        errors = [abs(dual_value(problem, c.alpha, c.beta) - self.loss) for c in self._cones]
+        near = self._cones[int(np.argmin(errors))]
+        columns = window_columns(line, place_windows(line, self.means), problem.low)
+        bound = tightened(problem, near, columns, self.loss)
+        self.bound = max(self.bound, bound, key=lambda b: b.value)
 
     def _start(self, cones: Iterate, sliver: float) -> Iterate:
         """Return the columns that the cone program seems to use."""

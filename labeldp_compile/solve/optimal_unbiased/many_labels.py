@@ -61,7 +61,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
     predicted_means,
     window_columns,
 )
-from labeldp_compile.solve.optimal_unbiased.search import IDLE, Found, Search
+from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 
 # The matrix is positive definite except for rounding: pivots are taken from the diagonal.
 _STATIC = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
@@ -352,12 +352,12 @@ def _priced(
     problem: Program, search: Search, unit: float, solution: _Solution, accuracy: float
 ) -> _Solution:
     """Price and add intervals, until the gap is certified or nothing helps."""
-    further, idle = no_intervals(), 0
+    further = no_intervals()
     for turn in range(_PRICINGS + 1):
         point, means = solution.point(unit, problem.low)
-        idle = 0 if search.offer(point, means) else idle + 1
+        search.offer(point, means)
         new, _ = search.missing(point, True)
-        if search.gap <= search.tolerance or turn == _PRICINGS or idle == IDLE or not len(new):
+        if search.gap <= search.tolerance or turn == _PRICINGS or not len(new):
             break
         further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
         solution = _solved(problem, solution, further, accuracy, search.observer)

@@ -48,7 +48,7 @@ _ROUNDS = 6  # cone programs at most
 _MORE_ROUNDS = 12  # if they are cheap: multipliers that are not unique need them
 _CHEAP = 500  # labels
 _PRICINGS = 15  # Newton rounds after each cone program
-IDLE = 3  # rounds of Newton's method or pricing without progress, after which to give up
+_IDLE = 3  # Newton rounds without progress, after which to give up
 _TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # of the cone program: first round, last round
 # Distance of guards from a window, in window lengths and in outputs, in turn.
 _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
@@ -249,7 +249,7 @@ class Search:
             means = problem.allowed(column_means(polished.columns, k, low))
             idle = 0 if self.offer(polished, means) else idle + 1
             new, _ = self.missing(polished, False)
-            if self.gap <= self.tolerance or len(new) == 0 or idle == IDLE:
+            if self.gap <= self.tolerance or len(new) == 0 or idle == _IDLE:
                 break
             missing = join(k, missing, new)
             both = join(k, polished.columns.intervals, new)

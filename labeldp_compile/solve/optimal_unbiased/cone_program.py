@@ -480,7 +480,7 @@ def largest_share(rows: sparse.csc_matrix, right: Floats, equal: int = 0) -> Flo
 
 # The dual values of labels with equal rows, between which ``complete`` cannot always split α.
 #
-# β stays, and every column in use touches zero. So α is known but for that split, which must have
+# Where the nearest α is not found: β stays, and every column in use touches zero. So α is known but for that split, which must have
 # F >= 0 between the outputs. With the labels of a column in use, of weight W and output u, F(v) is
 # ½W·(v − u)². The least of these is the most that F(v) can be. Linear programs find the α with the
 # largest share of it, for outputs where F was negative and the labels with h < 0 there.
@@ -490,10 +490,9 @@ _ROOM = 1e-5  # how far this is below the loss, relatively, which leaves F some 
 _PROGRAMS = 30
 _USED = 1e-9  # weight of a column in use
 _FAR = 1e3  # an α that nothing limits
-_TIGHTENED = 5_000  # labels, at most: an output has a row of them
 
 
-def tightened(problem: Program, near: Iterate, columns: Columns, loss: float) -> Bound:
+def tightened_by_programs(problem: Program, near: Iterate, columns: Columns, loss: float) -> Bound:
     """The best bound with this β.
 
     Args:
@@ -524,7 +523,7 @@ def tightened(problem: Program, near: Iterate, columns: Columns, loss: float) ->
         best = bound if bound.value > best.value else best
         priced = price(y, p, low, alpha, beta)
         at = local_places(priced.minima, fall)
-        if at.size == 0 or k > _TIGHTENED or best.value >= (1.0 - 2.0 * _ROOM) * loss:
+        if at.size == 0 or best.value >= (1.0 - 2.0 * _ROOM) * loss:
             break
         v = priced.places[at[np.argsort(priced.minima[at], kind="stable")[:k]], None]
         level = 0.5 * p * (v - y) ** 2 - beta * v

@@ -480,10 +480,11 @@ def largest_share(rows: sparse.csc_matrix, right: Floats, equal: int = 0) -> Flo
 
 # The dual values of labels with equal rows, between which ``complete`` cannot always split α.
 #
-# Where the nearest α is not found: β stays, and every column in use touches zero. So α is known but for that split, which must have
-# F >= 0 between the outputs. With the labels of a column in use, of weight W and output u, F(v) is
-# ½W·(v − u)². The least of these is the most that F(v) can be. Linear programs find the α with the
-# largest share of it, for outputs where F was negative and the labels with h < 0 there.
+# These serve where the nearest α is not found. β stays, and every column in use touches zero. So α
+# is known but for that split, which must have F >= 0 between the outputs. With the labels of a
+# column in use, of weight W and output u, F(v) is ½W·(v − u)². The least of these is the most that
+# F(v) can be. Linear programs find the α with the largest share of it, for outputs where F was
+# negative and the labels with h < 0 there.
 
 
 _ROOM = 1e-5  # how far this is below the loss, relatively, which leaves F some room

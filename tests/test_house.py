@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 360, "code lines": 60_700, "code lines of tests": 42_830, "one importer": 58}
+MOST = {"files": 360, "code lines": 60_763, "code lines of tests": 42_831, "one importer": 58}
 MOST_ENTERED = {
     "compile": 117,
     "verify": 62,

@@ -42,7 +42,7 @@ from scipy import sparse
 
 from labeldp_compile.solve.bin_costs import BinCosts, ConvexCosts, Floats, Ints
 from labeldp_compile.solve.losses import LOSSES, LossRecord, bin_costs
-from labeldp_compile.solve.optimal_unbiased.dual import local_places, price
+from labeldp_compile.solve.optimal_unbiased.dual import even_roots, local_places, price
 
 Weight = Callable[[Ints, Ints], Floats]
 
@@ -444,7 +444,6 @@ _SHRINKS = 40
 _ROUNDS = 12  # of cuts, at most
 _FINER = 65  # steps around a minimum on that grid
 _PLACES, _PARTS = 4_000, 200  # of the grid on which F is computed; between neighbouring labels
-_GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9  # asked of the linear programs
 
 
 def dual_of_rr_on_bins(
@@ -650,14 +649,7 @@ class _DualSearch:
         theta = np.clip(theta, 0.0, 1.0)[self._bins]
         points = [self._low + theta * (self._high - self._low)]
         if self._loss.degree == 2:
-            # Roots at a distance that θ decides: (r + θ·(R − r))² has the right sum.
-            r, far = np.sqrt(self._low), np.sqrt(self._high)
-            a = np.bincount(self._bins, (far - r) ** 2, d)
-            b = 2.0 * np.bincount(self._bins, r * (far - r), d)
-            root = b + np.sqrt(b**2 + 4.0 * a * np.maximum(room, 0.0))
-            theta = np.divide(2.0 * room, root, out=np.zeros(d), where=root > 0)
-            theta = np.clip(theta, 0.0, 1.0)[self._bins]
-            points.append((r + theta * (far - r)) ** 2)
+            points.append(even_roots(self._low, self._high, self._bins, room))
         return points
 
     def _refine(self, alpha: Floats) -> None:
@@ -690,7 +682,9 @@ class _DualSearch:
 
     def _largest_share(self, member: Floats, rows: Floats, most: Floats) -> Floats:
         """[k] α in the box with rows·(α, t) ≤ most and the largest t ≤ 1."""
-        import clarabel  # noqa: PLC0415  # rarely needed
+        from labeldp_compile.solve.optimal_unbiased.cone_program import (  # noqa: PLC0415  # rare
+            largest_share,
+        )
 
         d, k = member.shape
         unit = self._lambda / k
@@ -701,15 +695,7 @@ class _DualSearch:
         sums = sparse.hstack([sparse.csc_matrix(member), none[:d]])
         matrix = sparse.vstack([sums, sparse.csc_matrix(rows), each, -each, last], "csc")
         right = np.concatenate([self._totals, most, self._high, -self._low, [unit]]) / unit
-        settings = clarabel.DefaultSettings()
-        settings.verbose, settings.max_threads = False, 1
-        settings.tol_gap_abs = settings.tol_gap_rel = _GAP_OF_SHARE
-        settings.tol_feas = _FEASIBLE
-        cones = [clarabel.ZeroConeT(d), clarabel.NonnegativeConeT(right.size - d)]
-        objective = np.append(np.zeros(k), -1.0)
-        square = sparse.csc_matrix((k + 1, k + 1))
-        solver = clarabel.DefaultSolver(square, objective, matrix, right, cones, settings)
-        return np.asarray(solver.solve().x)[:k] * unit
+        return largest_share(matrix, right, d)[:k] * unit
 
     def _minima(self, alpha: Floats) -> tuple[Floats, Floats]:
         if self._grid is None:

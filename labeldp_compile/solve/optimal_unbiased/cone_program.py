@@ -23,6 +23,18 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from labeldp_compile.solve.optimal_unbiased.dual import (
+    TINY,
+    Bound,
+    clip_beta,
+    dual_value,
+    even_roots,
+    local_places,
+    lowered,
+    price,
+    prove,
+    window_range,
+)
 from labeldp_compile.solve.optimal_unbiased.problem import (
     Columns,
     Floats,
@@ -421,19 +433,10 @@ def solve_cones(
     matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], cost.size))])
     matrix = sparse.vstack([matrix, rows], "csc")
 
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    solver = clarabel.DefaultSolver(
-        sparse.diags(np.concatenate([np.zeros(2 * k), square]), format="csc"),
-        np.concatenate([-objective(problem), cost]),
-        matrix,
-        np.concatenate([right, np.zeros(rows.shape[0])]),
-        [*cones, *more],
-        settings,
-    )
-    out = solver.solve()
+    square = sparse.diags(np.concatenate([np.zeros(2 * k), square]), format="csc")
+    cost = np.concatenate([-objective(problem), cost])
+    right = np.concatenate([right, np.zeros(rows.shape[0])])
+    out = solved(square, cost, (matrix, right, [*cones, *more]), tolerance, tolerance)
     x = np.asarray(out.x)
     z = np.asarray(out.z)[: 3 * m].reshape(m, 3)
     half = np.maximum(z[:, 0] + z[:, 1], 0.0)
@@ -446,6 +449,93 @@ def solve_cones(
         str(out.status).lower(),
         -float(out.obj_val),
     )
+
+
+Limits = tuple[sparse.csc_matrix, Floats, list[Any]]
+
+
+def solved(
+    square: sparse.csc_matrix, cost: Floats, limits: Limits, tolerance: float, unmet: float
+) -> clarabel.DefaultSolution:
+    """Clarabel's answer.
+
+    Args:
+        square, cost: the objective. limits: a matrix, its right side, and the cones.
+        tolerance: of the gap. unmet: of the limits.
+    """
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads, settings.tol_feas = False, 1, unmet
+    settings.tol_gap_abs = settings.tol_gap_rel = tolerance
+    return clarabel.DefaultSolver(square, cost, *limits, settings).solve()
+
+
+def largest_share(rows: sparse.csc_matrix, right: Floats, equal: int = 0) -> Floats:
+    """x [n] with rows·x ≤ right, the first ones equal, and the largest last unknown."""
+    n = rows.shape[1]
+    cones = [clarabel.ZeroConeT(equal), clarabel.NonnegativeConeT(right.size - equal)]
+    cost = -1.0 * (np.arange(n) == n - 1)
+    found = solved(sparse.csc_matrix((n, n)), cost, (rows, right, cones), 1e-6, 1e-9)
+    return np.asarray(found.x)
+
+
+# The dual values of labels with equal rows, between which ``complete`` cannot always split α.
+#
+# These serve where the nearest α is not found. β stays, and every column in use touches zero. So α
+# is known but for that split, which must have F >= 0 between the outputs. With the labels of a
+# column in use, of weight W and output u, F(v) is ½W·(v − u)². The least of these is the most that
+# F(v) can be. Linear programs find the α with the largest share of it, for outputs where F was
+# negative and the labels with h < 0 there.
+
+
+_ROOM = 1e-5  # how far this is below the loss, relatively, which leaves F some room
+_PROGRAMS = 30
+_USED = 1e-9  # weight of a column in use
+_FAR = 1e3  # an α that nothing limits
+
+
+def tightened_by_programs(problem: Program, near: Iterate, columns: Columns, loss: float) -> Bound:
+    """The best bound with this β.
+
+    Args:
+        problem: in units in which the loss is about 1/2. near: nearly optimal multipliers.
+        columns: the best mechanism, as windows. loss: its objective.
+    """
+    y, p, low, k = problem.labels, problem.prior, problem.low, problem.k
+    columns, beta = columns.take(columns.weights > _USED), clip_beta(problem, near.beta)
+    mass = quadratics(problem, columns.intervals).mass
+    missed = max(dual_value(problem, near.alpha, beta) - loss, 0.0) + _ROOM * loss
+    least, most = np.clip(window_range(problem, columns, beta), -_FAR, _FAR)
+    # Unknowns: the prefix unknowns of α, and the share.
+    each, end = per_label(k, low), np.zeros((2, k))
+    end[1, -1] = -1.0
+    rows = sparse.bmat([[each, None], [-each, None], [end, [[1.0], [0.0]]]], "csc")
+    right = np.concatenate([most, -least, [1.0, missed - near.alpha.sum()]])
+    # At first, the roots of labels with equal rows are at even places, whatever their prior.
+    ends = np.unique(np.append(columns.intervals.first, columns.intervals.last + 1))
+    run = np.searchsorted(ends, np.arange(k), side="right")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = -beta * y - beta**2 / (2.0 * p)  # of h + α
+        room = np.asarray(np.bincount(run, near.alpha - least), np.float64)
+        split = bottom + even_roots(least - bottom, most - bottom, run, room)
+    alpha = np.where((np.bincount(run)[run] > 1) & np.isfinite(split), split, near.alpha)
+    best, fall = prove(problem, lowered(problem, near.alpha, beta), beta), np.inf
+    for _ in range(_PROGRAMS):
+        bound = prove(problem, lowered(problem, alpha, beta), beta)
+        best = bound if bound.value > best.value else best
+        priced = price(y, p, low, alpha, beta)
+        at = local_places(priced.minima, fall)
+        if at.size == 0 or best.value >= (1.0 - 2.0 * _ROOM) * loss:
+            break
+        v = priced.places[at[np.argsort(priced.minima[at], kind="stable")[:k]], None]
+        level = 0.5 * p * (v - y) ** 2 - beta * v
+        more = level < alpha
+        owner, edge = np.nonzero(np.diff(np.pad(more, ((0, 0), (1, 1)))))
+        cuts = operator(owner[::2], edge[::2], edge[1::2] - 1, more.shape, low)
+        ahead = (0.5 * mass * (v - columns.values) ** 2).min(axis=1)
+        rows = sparse.vstack([rows, sparse.hstack([cuts, ahead[:, None]])], "csc")
+        right = np.append(right, ((low + (1.0 - low) * more) * level).sum(axis=1))
+        alpha, fall = from_prefix(largest_share(rows, right)[:k], low), -TINY
+    return best
 
 
 # Newton's method on the columns in use: from interior-point accuracy to rounding accuracy.

@@ -203,7 +203,7 @@ def prove(problem: Program, alpha: Floats, beta: Floats) -> Bound:
 _ROOM = 1e-5  # how far this is below the loss, relatively, which leaves F some room
 _MOVES, _LOWERINGS = 80, 30
 _MINIMA, _CUTS = 150, 400  # of a move, and that are kept
-_TINY = 1e-16  # F at which it counts as not negative, if the loss is about 1/2
+TINY = 1e-16  # F at which it counts as not negative, if the loss is about 1/2
 _MORE = 1.02  # times the lack of F: neighbouring outputs may lack a little more
 
 
@@ -216,7 +216,7 @@ def lowered(problem: Program, alpha: Floats, beta: Floats) -> Floats:
     y, p, low = problem.labels, problem.prior, problem.low
     for _ in range(_LOWERINGS):
         found = price(y, p, low, alpha, beta)
-        at = local_places(found.minima, min(-_TINY, 1e-3 * found.worst))
+        at = local_places(found.minima, min(-TINY, 1e-3 * found.worst))
         if at.size == 0:
             break
         fall = np.zeros_like(alpha)
@@ -238,7 +238,7 @@ def tightened(problem: Program, alpha: Floats, beta: Floats, loss: float) -> Bou
     cuts, most = np.zeros((0, problem.k)), np.zeros(0)
     for _ in range(_MOVES):
         found = price(y, p, low, alpha, beta)
-        at = local_places(found.minima, -_TINY)
+        at = local_places(found.minima, -TINY)
         if at.size == 0 or best.value >= (1.0 - 2.0 * _ROOM) * loss:
             break
         v = found.places[at[np.argsort(found.minima[at], kind="stable")][:_MINIMA], None]
@@ -334,7 +334,7 @@ def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) ->
     starts = cuts[cuts < k]
     if m == 0 or starts.size == k or any((np.diff(a) < 0).any() for a in (first, last, values)):
         return alpha
-    least, most = _range(problem, columns, beta)
+    least, most = window_range(problem, columns, beta)
     done = alpha.copy()
     stops = np.append(starts[1:], k)
     for i, j in zip(starts[stops - starts > 1], stops[stops - starts > 1], strict=True):
@@ -345,7 +345,21 @@ def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) ->
     return done
 
 
-def _range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
+def even_roots(least: Floats, most: Floats, run: Ints, room: Floats) -> Floats:
+    """[k] squares between these, whose roots in a run are the same share of the way.
+
+    Args:
+        least, most: [k] squares. run: [k]. room: [runs] what their sums are above those of least.
+    """
+    r, far = np.sqrt(np.maximum(least, 0.0)), np.sqrt(np.maximum(most, 0.0))
+    a = np.bincount(run, (far - r) ** 2, room.size)
+    b = 2.0 * np.bincount(run, r * (far - r), room.size)
+    root = b + np.sqrt(b**2 + 4.0 * a * np.maximum(room, 0.0))
+    theta = np.divide(2.0 * room, root, out=np.zeros(room.size), where=root > 0)
+    return np.asarray((r + np.clip(theta, 0.0, 1.0)[run] * (far - r)) ** 2)
+
+
+def window_range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
     """[k] the least α_y with h_y <= 0 on the outputs of the window, the largest with >= 0 outside.
 
     h_y + α_y is convex. Its largest value in a window is at an end of the window; its smallest

@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, polish, solve_cones
+from labeldp_compile.solve.optimal_unbiased.cone_program import (
+    Guards,
+    polish,
+    solve_cones,
+    tightened_by_programs,
+)
 from labeldp_compile.solve.optimal_unbiased.dual import (
     Bound,
     complete,
+    dual_value,
     lowered,
     priced_out,
     prove,
@@ -37,6 +43,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
     reference_losses,
     singletons,
     widen,
+    window_columns,
 )
 
 _ROUNDS = 6  # cone programs at most
@@ -49,6 +56,7 @@ _TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # of the cone program: first round, l
 _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
 _PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
 _GOOD = 1e-6  # gap that is not worth cone programs of many labels
+_LOOSE = 1e-4  # gap from which linear programs are tried, too
 _TIGHTENED = 5_000  # labels, at most: cuts have an entry for each
 _WIDE = 2  # radius of their neighbourhood
 _SLIVER = 1e-3  # weight, relative to label spacing, below which a column is due to rounding
@@ -96,6 +104,7 @@ class Search:
         self.bound = prove(problem, nothing, nothing)
         self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
         self.means = problem.labels
+        self._cones: list[Iterate] = []
         self._nearly = self.bound, self.bound  # multipliers, and what they prove once lowered
 
     @property
@@ -154,6 +163,7 @@ class Search:
             self.observer.step(f"level of {k} labels: {len(columns)} intervals, {cones.how}")
             start = self._start(cones, sliver)
             self._remember(cones)
+            self._cones.append(cones)
             missing, uneven = self.missing(cones, True)
             found = self._newton_rounds(start)
             if self.gap <= self.tolerance:
@@ -180,6 +190,13 @@ class Search:
         if self.problem.k <= _TIGHTENED:
             bound = tightened(self.problem, near.alpha, near.beta, self.loss)
         self.bound = max(self.bound, bound, key=lambda b: b.value)
+        if self.gap > _LOOSE and self._cones and self.problem.k <= _TIGHTENED:
+            problem, line = self.problem, self.line
+            errors = [abs(dual_value(problem, c.alpha, c.beta) - self.loss) for c in self._cones]
+            columns = window_columns(line, place_windows(line, self.means), problem.low)
+            best = self._cones[int(np.argmin(errors))]
+            bound = tightened_by_programs(problem, best, columns, self.loss)
+            self.bound = max(self.bound, bound, key=lambda b: b.value)
 
     def _start(self, cones: Iterate, sliver: float) -> Iterate:
         """Return the columns that the cone program seems to use."""

@@ -59,7 +59,7 @@ def load_data(
     """
     data = loaded.config.data
     _require_other_labels(loaded, test_columns)
-    table, found = _training_rows(loaded, train_columns, spark)
+    table, found, labels = _training_rows(loaded, train_columns, spark)
     if isinstance(found, TableRows | TableColumns):
         assert isinstance(data, TableData)
         missing = loaded.config.takes_missing_numbers
@@ -68,6 +68,8 @@ def load_data(
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
     train = replace(encoder.part(found), whole=table)
+    if labels is not None:
+        train = replace(train, columns=labels.others(), source=labels.source)
     dataset = Dataset(encoder.shape, train, test, encoder=encoder)
     _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
@@ -75,21 +77,24 @@ def load_data(
 
 def _training_rows(
     loaded: LoadedConfig, columns: Sequence[str], spark: SparkSession | None
-) -> tuple[AllRows | None, Any]:
-    """What there is to encode, and all rows if it is a sample of them."""
+) -> tuple[AllRows | None, Any, TableRows | None]:
+    """What there is to encode, all rows if it is a sample of them, and what has their labels, if
+    a method takes them row by row."""
     data = loaded.config.data
     if spark is not None:
         from labeldp_trainer.spark import SparkTable  # noqa: PLC0415
 
         table = SparkTable.open(spark, loaded)
-        return table, table.sample
+        return table, table.sample, None
     found = _read(loaded, data.train, columns, data.rows)
     if isinstance(found, TableRows):
         from labeldp_trainer.sampled import StreamedTable, is_summed, step_of  # noqa: PLC0415
 
         if is_summed(loaded) and (step := step_of(found.rows)) > 1:
-            return StreamedTable(found, data.label), found.sample(step)
-    return None, found
+            sample, numbers = found.sample(step)
+            labels = found if isinstance(loaded.config.method, NoMethod | Privatized) else None
+            return StreamedTable(found, data.label, numbers), sample, labels
+    return None, found, None
 
 
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:

@@ -201,6 +201,7 @@ def _no_rows_of(column: pa.Array | Cells) -> pa.Array | Cells:
     return pa.nulls(0, column.type)
 
 
+_OF_FEATURES = ("numeric", "categorical", "dates")
 _KEPT_BYTES = 1 << 30  # of batches that are not read again
 
 
@@ -249,19 +250,30 @@ class TableRows:
             raise DataError(f"{self._path}: was changed while it was read")
         self._kept, self._rows = kept or None, rows
 
-    def sample(self, step: int) -> TableColumns:
-        """About one row in ``step``, in order (``is_sampled``); no rows of labels and ids.
+    def sample(self, step: int) -> tuple[TableColumns, Int64[np.ndarray, " s"]]:
+        """About one row in ``step``, in order (``is_sampled``), and their numbers; no rows of
+        labels and ids.
 
         Raises DataError."""
         found, row, file = list[TableColumns](), 0, None
+        numbers, before = list[Int64[np.ndarray, " s"]](), 0
         for batch in self.batches():
             path = batch.files[0][0]
             row, file = (row, file) if path == file else (0, path)
             places = np.arange(row, row + batch.rows)
             name = str(path.relative_to(self._path if path != self._path else path.parent))
-            found.append(batch.sample(is_sampled(name, places, step)))
-            row += batch.rows
-        return _joined(f"{self.source}: a sample", found)
+            chosen = is_sampled(name, places, step)
+            found.append(batch.sample(chosen))
+            numbers.append(before + np.flatnonzero(chosen))
+            row, before = row + batch.rows, before + batch.rows
+        return _joined(f"{self.source}: a sample", found), np.concatenate(numbers)
+
+    def others(self) -> Mapping[str, Any]:
+        """The labels and ids of all rows. Raises DataError."""
+        config = self._config.model_copy(update=dict.fromkeys(_OF_FEATURES, ()))
+        rows = TableRows(self._path, config, self._others, self._most)
+        rows._rows = self.rows
+        return _joined(self.source, list(rows.batches())).others
 
     def blocks(self, size: int) -> Iterator[TableColumns]:
         """All rows, ``size`` at a time: labels can move the ends of batches, but not of blocks.

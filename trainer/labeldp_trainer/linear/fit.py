@@ -3,10 +3,14 @@
 Labels that may be looked at have sums of their own here; those of a release are its own.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64, Int32, Int64
 from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.method import Head
@@ -91,50 +95,79 @@ _EVENLY = 0.01  # share of labels spread over all classes: a class that seems em
 
 
 def fitted_labels(
-    vectors: Float32[np.ndarray, "n p"],
-    spectrum: Float64[np.ndarray, " p"] | None,
-    targets: Coded,
-    head: Head,
-    *,
-    groups: Int32[np.ndarray, " p"] | None = None,
-    shares: Float64[np.ndarray, " k"] | None,
-    added: float = 0.0,
+    sums: Sums, head: Head
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
     """Weights of the vectors' columns, and biases: they give logits, numbers, or logarithms of
-    means.
-
-    ``groups`` are the numbers of the representations that columns are from. ``shares`` are
-    estimates of the classes' shares; None for a regression. ``added`` is about the mean variance
-    of a target that comes from randomizing labels, which no features explain.
-    """
-    sums = label_sums(vectors, spectrum, targets, groups=groups, shares=shares, added=added)
+    means."""
     solved = fitted(sums, head)
     return solved[1:].astype(np.float32), solved[0].astype(np.float32)
 
 
+class LabelMoments(NamedTuple):
+    """Sums over rows x, of which the first column is 1.
+
+    Attributes:
+        gram: [d, d] Σ x·xᵀ.
+        total: [d] Σ x.
+        statistic: [d, k] Σ x ⊗ t.
+    """
+
+    gram: Float64[np.ndarray, "d d"]
+    total: Float64[np.ndarray, " d"]
+    statistic: Float64[np.ndarray, "d k"]
+
+    @classmethod
+    def of(cls, vectors: Float32[np.ndarray, "b p"], targets: Coded) -> LabelMoments:
+        """Of these rows."""
+        d, k = vectors.shape[1] + 1, targets.rows.shape[1]
+        found = cls(np.zeros((d, d)), np.zeros(d), np.zeros((d, k)))
+        for start in range(0, len(vectors), _CHUNK):
+            x = _with_one(vectors[start : start + _CHUNK])
+            seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
+            statistic = _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
+            found.add(cls(x.T @ x, x.sum(axis=0, dtype=np.float64), statistic))
+        return found
+
+    def add(self, other: LabelMoments) -> None:
+        """Those of other rows."""
+        for total, part in zip(self, other, strict=True):
+            np.add(total, part, out=total)
+
+
+OfVectors = Callable[[Float32[np.ndarray, "b p"], slice], LabelMoments]
+Streamed = tuple[Int64[np.ndarray, " s"], Callable[[OfVectors], Iterable[LabelMoments]]]
+"""The numbers of the rows of a sample, and what gives the sums of some rows after others."""
+
+
 def label_sums(
-    vectors: Float32[np.ndarray, "n p"],
+    vectors: Float32[np.ndarray, "s p"],
     spectrum: Float64[np.ndarray, " p"] | None,
     targets: Coded,
     *,
     groups: Int32[np.ndarray, " p"] | None = None,
     shares: Float64[np.ndarray, " k"] | None,
     added: float = 0.0,
+    streamed: Streamed | None = None,
 ) -> Sums:
     """The statistic of n targets of k numbers, and its noise: what a first fit leaves unexplained.
 
     Debiased labels have the same noise for a rare class as for a frequent one, but not the same
     signal: a class's signal is at most the variance p·(1 − p) of its one-hot entry.
+
+    ``groups`` are the numbers of the representations that columns are from. ``shares`` are
+    estimates of the classes' shares; None for a regression. ``added`` is about the mean variance
+    of a target that comes from randomizing labels, which no features explain. With ``streamed``,
+    the vectors are those of a sample.
     """
-    (n, p), k = vectors.shape, targets.rows.shape[1]
-    gram, total = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
-    statistic = np.zeros((p + 1, k))
-    for start in range(0, n, _CHUNK):
-        x = _with_one(vectors[start : start + _CHUNK])
-        gram += x.T @ x
-        total += x.sum(axis=0, dtype=np.float64)
-        seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
-        statistic += _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
+    (s, p), (n, k) = vectors.shape, (len(targets), targets.rows.shape[1])
+    sampled = targets
+    if streamed is None:
+        moments = LabelMoments.of(vectors, targets)
+    else:
+        sampled, moments = targets.part(streamed[0]), LabelMoments.of(vectors[:0], targets)
+        for each in streamed[1](lambda own, rows: LabelMoments.of(own, targets.part(rows))):
+            moments.add(each)
+    gram, total, statistic = moments
     seen_share = np.bincount(targets.codes, minlength=len(targets.rows)) / n
     centre = seen_share @ targets.rows
     base, own = centre, np.ones(k)
@@ -160,8 +193,9 @@ def label_sums(
         scales=own / own.mean(),
         classes=shares is not None,
         used=lambda: _with_one(vectors),
-        factors=lambda: np.ones(n, np.float32),
-        targets=targets,
+        factors=lambda: np.full(s, n / s, np.float32),
+        every=n / s,
+        targets=sampled,
         between=(min(max(added / square, _NOISELESS), 1.0), 1.0),
     )
     left = 1 - _explained(sums) / (n * k * square)

@@ -11,12 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
+from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.choice import Link, Observed, least_loss, temperature, unit_coordinates
-from labeldp_trainer.linear.sums import Posterior, Sums, of_groups, posterior, with_constant
+from labeldp_trainer.linear.choice import (
+    Link,
+    Observed,
+    least_loss,
+    temperature,
+    unit_coordinates,
+    weighted_gram,
+)
+from labeldp_trainer.linear.sums import (
+    Posterior,
+    Sums,
+    of_groups,
+    posterior,
+    stable_root,
+    with_constant,
+)
 
 _MOST_SCORES = 1 << 23
 
@@ -51,6 +66,8 @@ def _least_loss(
 ) -> Float64[np.ndarray, "d k"]:
     """From S with the metric taken out of its rows: u = w·x."""
     used, factors, metric = sums.used(), sums.factors(), sums.metric[:, None]
+    if sums.every > 1:
+        used, factors = _like_all(used, factors, sums.cross / metric, constant=sums.constant)
     noise = sums.noise if sums.classes else found.noise
     unit = unit_coordinates(used, factors)
 
@@ -79,6 +96,32 @@ def _least_loss(
     if sums.constant:
         solved[0] += offset
     return solved
+
+
+_JITTER = (
+    1e-6  # of the mean square of a column: directions that hardly any row has stay as they are
+)
+
+
+def _like_all(
+    used: Float32[np.ndarray, "s d"],
+    factors: Float32[np.ndarray, " s"],
+    gram: Float64[np.ndarray, "d d"],
+    *,
+    constant: bool,
+) -> tuple[Float32[np.ndarray, "s d"], Float32[np.ndarray, " s"]]:
+    """Rows of a sample, moved a little: Σ w·xᵀx, and Σ w·x if a column is 1, are those of all rows.
+
+    The statistic is one of all rows. A model that reproduces it on a sample as it is would be
+    further off than one of the labels of the sample alone.
+    """
+    own = weighted_gram(used, factors)
+    if constant:
+        share = gram[0, 0] / own[0, 0]
+        own, factors = share * own, np.float32(share) * factors
+    jitter = _JITTER * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
+    before, after = (stable_root((each + each.T) / 2 + jitter) for each in (own, gram))
+    return used @ solve_triangular(before.T, after.T).astype(np.float32), factors
 
 
 # Sums over labels that are already private, or need no privacy: all rows have equal weight.

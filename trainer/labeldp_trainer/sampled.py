@@ -29,7 +29,6 @@ from labeldp_trainer.data.table import TableRows
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import KeepRows
-from labeldp_trainer.linear.fit import LabelMoments, OfVectors, Streamed
 from labeldp_trainer.methods.interactions import codes_of
 from labeldp_trainer.one_release.rows import (
     REHEARSED,
@@ -50,6 +49,7 @@ from labeldp_trainer.staged_release.draw import (
 )
 
 if TYPE_CHECKING:
+    from labeldp_trainer.linear.fit import LabelMoments, OfVectors, Streamed
     from labeldp_trainer.methods.method import Setting
     from labeldp_trainer.representations import Representation
 
@@ -139,9 +139,10 @@ def is_summed(loaded: LoadedConfig) -> bool:
     if config.user_column is not None or not isinstance(config.data, TableData):
         return False
     kind = None if config.representation is None else config.representation.kind
-    linear = config.closed_form and config.interactions is None and kind in KINDS
+    linear = config.closed_form and config.interactions is None
+    other = isinstance(config.method, Privatized | NoMethod) and linear
     return isinstance(config.method, StagedRelease) or (
-        isinstance(config.method, OneRelease | Privatized | NoMethod) and linear
+        (isinstance(config.method, OneRelease) or other) and kind in KINDS
     )
 
 

@@ -98,9 +98,7 @@ def _least_loss(
     return solved
 
 
-_JITTER = (
-    1e-6  # of the mean square of a column: directions that hardly any row has stay as they are
-)
+_JITTER = 1e-6  # of the mean square of a column: where hardly any row is, nothing is moved
 
 
 def _like_all(
@@ -203,11 +201,12 @@ def label_sums(
     the vectors are those of a sample.
     """
     (s, p), (n, k) = vectors.shape, (len(targets), targets.rows.shape[1])
-    sampled = targets
-    if streamed is None:
-        moments = LabelMoments.of(vectors, targets)
-    else:
-        sampled, moments = targets.part(streamed[0]), LabelMoments.of(vectors[:0], targets)
+    sampled, moments = (
+        targets,
+        LabelMoments.of(vectors if streamed is None else vectors[:0], targets),
+    )
+    if streamed is not None:
+        sampled = targets.part(streamed[0])
         for each in streamed[1](lambda own, rows: LabelMoments.of(own, targets.part(rows))):
             moments.add(each)
     gram, total, statistic = moments

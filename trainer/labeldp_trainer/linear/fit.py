@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
@@ -144,37 +143,10 @@ def fitted_labels(
     return solved[1:].astype(np.float32), solved[0].astype(np.float32)
 
 
-class LabelMoments(NamedTuple):
-    """Sums over rows x, of which the first column is 1.
-
-    Attributes:
-        gram: [d, d] Σ x·xᵀ.
-        total: [d] Σ x.
-        statistic: [d, k] Σ x ⊗ t.
-    """
-
-    gram: Float64[np.ndarray, "d d"]
-    total: Float64[np.ndarray, " d"]
-    statistic: Float64[np.ndarray, "d k"]
-
-    @classmethod
-    def of(cls, vectors: Float32[np.ndarray, "b p"], targets: Coded) -> LabelMoments:
-        """Of these rows."""
-        d, k = vectors.shape[1] + 1, targets.rows.shape[1]
-        found = cls(np.zeros((d, d)), np.zeros(d), np.zeros((d, k)))
-        for start in range(0, len(vectors), _CHUNK):
-            x = _with_one(vectors[start : start + _CHUNK])
-            seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
-            statistic = _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
-            found.add(cls(x.T @ x, x.sum(axis=0, dtype=np.float64), statistic))
-        return found
-
-    def add(self, other: LabelMoments) -> None:
-        """Those of other rows."""
-        for total, part in zip(self, other, strict=True):
-            np.add(total, part, out=total)
-
-
+LabelMoments = tuple[
+    Float64[np.ndarray, "d d"], Float64[np.ndarray, " d"], Float64[np.ndarray, "d k"]
+]
+"""Σ x·xᵀ, Σ x and Σ x ⊗ t over rows x, of which the first column is 1."""
 OfVectors = Callable[[Float32[np.ndarray, "b p"], slice], LabelMoments]
 Streamed = tuple[Int64[np.ndarray, " s"], Callable[[OfVectors], Iterable[LabelMoments]]]
 """The numbers of the rows of a sample, and what gives the sums of some rows after others."""
@@ -201,15 +173,13 @@ def label_sums(
     the vectors are those of a sample.
     """
     (s, p), (n, k) = vectors.shape, (len(targets), targets.rows.shape[1])
-    sampled, moments = (
-        targets,
-        LabelMoments.of(vectors if streamed is None else vectors[:0], targets),
-    )
+    sampled = targets
+    gram, total, statistic = _moments(vectors if streamed is None else vectors[:0], targets)
     if streamed is not None:
         sampled = targets.part(streamed[0])
-        for each in streamed[1](lambda own, rows: LabelMoments.of(own, targets.part(rows))):
-            moments.add(each)
-    gram, total, statistic = moments
+        for of_rows in streamed[1](lambda own, rows: _moments(own, targets.part(rows))):
+            for whole, part in zip((gram, total, statistic), of_rows, strict=True):
+                np.add(whole, part, out=whole)
     seen_share = np.bincount(targets.codes, minlength=len(targets.rows)) / n
     centre = seen_share @ targets.rows
     base, own = centre, np.ones(k)
@@ -242,6 +212,18 @@ def label_sums(
     )
     left = 1 - _explained(sums) / (n * k * square)
     return dataclasses.replace(sums, unexplained=min(max(left, sums.between[0]), 1.0))
+
+
+def _moments(vectors: Float32[np.ndarray, "b p"], targets: Coded) -> LabelMoments:
+    d = vectors.shape[1] + 1
+    gram, total, statistic = np.zeros((d, d)), np.zeros(d), np.zeros((d, targets.rows.shape[1]))
+    for start in range(0, len(vectors), _CHUNK):
+        x = _with_one(vectors[start : start + _CHUNK])
+        gram += x.T @ x
+        total += x.sum(axis=0, dtype=np.float64)
+        seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
+        statistic += _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
+    return gram, total, statistic
 
 
 def _sums_by_code(

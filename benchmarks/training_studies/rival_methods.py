@@ -25,7 +25,7 @@ from labeldp_trainer.dp_gradient.step import (
     StepConfig,
     private_gradient,
 )
-from labeldp_trainer.linear.fit import fitted_labels
+from labeldp_trainer.linear.fit import fitted_labels, label_sums
 from labeldp_trainer.methods.corrections import (
     class_shares,
     corrected,
@@ -99,7 +99,8 @@ class Rows:
 
     def fitted(self, targets, shares):
         """Weights and biases from targets of labels that may be looked at."""
-        return fitted_labels(self.vectors, self.spectrum, targets, self.head, shares=shares)
+        sums = label_sums(self.vectors, self.spectrum, targets, shares=shares)
+        return fitted_labels(sums, self.head)
 
     def of_numbers(self, values):
         """The same from numbers [n] that count from 0."""

@@ -15,12 +15,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from jaxtyping import Float32, Int64
 from threadpoolctl import threadpool_limits
 
-from labeldp_trainer.config import LoadedConfig, OneRelease, StagedRelease
+from labeldp_trainer.config import LoadedConfig, NoMethod, OneRelease, Privatized, StagedRelease
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import Steps
 from labeldp_trainer.data.encoders import TableEncoder
@@ -52,8 +53,11 @@ from labeldp_trainer.staged_release.draw import (
 )
 
 if TYPE_CHECKING:
+    from labeldp_trainer.linear.fit import LabelMoments, OfVectors, Streamed
+    from labeldp_trainer.methods.method import Setting
     from labeldp_trainer.representations import Representation
 
+T = TypeVar("T")
 SAMPLED = 1 << 17
 """About the most rows of a table from which public things are decided."""
 KINDS = ("splines", "random_fourier")
@@ -62,7 +66,7 @@ SumBatch = Callable[[DataPart, Any], RowSums]
 """Sums over some rows, of which the labels are a column, or None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StreamedTable:
     """The rows of files, which are read again for every sum.
 
@@ -70,11 +74,13 @@ class StreamedTable:
         table: of the files, with the label column if there is one to read.
         label: the name of this column.
         users: what a release says of them; None if each label is on its own.
+        sampled: [s] numbers of the rows of the sample; None if labels are not in memory.
     """
 
     table: TableRows | RowsByUser
     label: str
     users: Users | None
+    sampled: Int64[np.ndarray, " s"] | None = None
     elsewhere: ClassVar[bool] = False
 
     @classmethod
@@ -102,31 +108,38 @@ class StreamedTable:
         *,
         labelled: bool,
     ) -> RowSums:
-        """Over all rows, some of them in each thread. Raises DataError."""
-        waiting, done = deque[tuple[Future[RowSums], int]](), 0
+        """Over all rows. Raises DataError."""
 
-        def of(part: DataPart) -> RowSums:
+        def of(part: DataPart, rows: slice) -> RowSums:
+            del rows
             return sums(part, part.columns[self.label] if labelled else None)
 
-        def first() -> RowSums:
-            nonlocal done
-            summed, rows = waiting.popleft()
-            found, done = summed.result(), done + rows
+        return added(nothing, self.each(encoder, of, steps))
+
+    def each(
+        self, encoder: TableEncoder, of: Callable[[DataPart, slice], T], steps: Steps
+    ) -> Iterator[T]:
+        """What ``of`` finds of some rows after others, several of them in threads, in order.
+
+        Raises DataError.
+        """
+        waiting, end = deque[tuple[Future[T], int]](), 0
+        threads = min(os.cpu_count() or 1, _MOST_THREADS)
+
+        def first() -> T:
+            summed, done = waiting.popleft()
+            found = summed.result()
             steps(_WORD, done, self.rows)
             return found
 
-        def each() -> Iterator[RowSums]:
-            threads = min(os.cpu_count() or 1, _MOST_THREADS)
-            with ThreadPoolExecutor(threads) as pool:
-                for block in self.table.blocks(_AT_ONCE):
-                    waiting.append((pool.submit(of, encoder.part(block)), block.rows))
-                    if len(waiting) > threads:
-                        yield first()
-                while waiting:
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+            for block in self.table.blocks(_AT_ONCE):
+                start, end = end, end + block.rows
+                waiting.append((pool.submit(of, encoder.part(block), slice(start, end)), end))
+                if len(waiting) > threads:
                     yield first()
-
-        with threadpool_limits(1, user_api="blas"):
-            return added(nothing, each())
+            while waiting:
+                yield first()
 
 
 _WORD = "rows summed"
@@ -144,8 +157,10 @@ def is_summed(loaded: LoadedConfig) -> bool:
     if not isinstance(config.data, TableData):
         return False
     kind = None if config.representation is None else config.representation.kind
+    linear = config.closed_form and config.interactions is None and config.user_column is None
+    other = isinstance(config.method, Privatized | NoMethod) and linear
     return isinstance(config.method, StagedRelease) or (
-        isinstance(config.method, OneRelease) and kind in KINDS
+        (isinstance(config.method, OneRelease) or other) and kind in KINDS
     )
 
 
@@ -198,16 +213,38 @@ def _vector_sums(
     column: Any,
 ) -> RowSums:
     """Of a part of the rows of one release. Raises DataError."""
+    vectors = _vectors(representation, part)
+    rows = PublicRows(
+        count=part.rows, vectors=vectors, spectrum=None, lattice=lattice, owners=part.owners
+    )
+    return rows.sums(weights, targets and targets._replace(column=column))
+
+
+def _vectors(representation: Representation, part: DataPart) -> Float32[np.ndarray, "b p"]:
+    """Of a part of the rows. Raises DataError."""
     from labeldp_trainer.representations.learning import vectors_of_part  # noqa: PLC0415
 
     vectors = vectors_of_part(representation, part)
     if not all_finite(vectors):
         reason = "the features of some rows are too far from those of the sample"
         raise DataError(f"{part.source}: {reason}; rescale them")
-    rows = PublicRows(
-        count=part.rows, vectors=vectors, spectrum=None, lattice=lattice, owners=part.owners
-    )
-    return rows.sums(weights, targets and targets._replace(column=column))
+    return vectors
+
+
+def streamed_vectors(setting: Setting) -> Streamed:
+    """Those of a large table. What sums them raises DataError."""
+    table, representation = setting.dataset.train.whole, setting.representation
+    encoder = setting.dataset.encoder
+    assert isinstance(table, StreamedTable) and representation is not None
+    assert isinstance(encoder, TableEncoder) and table.sampled is not None
+
+    def each(of: OfVectors) -> Iterator[LabelMoments]:
+        def of_part(part: DataPart, rows: slice) -> LabelMoments:
+            return of(_vectors(representation, part), rows)
+
+        return table.each(encoder, of_part, setting.steps)
+
+    return table.sampled, each
 
 
 @dataclass(frozen=True, kw_only=True)

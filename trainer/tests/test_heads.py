@@ -5,11 +5,11 @@ import pytest
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.linear.choice import CanonicalFit, likely, temperature, unit_coordinates
-from labeldp_trainer.linear.fit import fitted_labels
+from labeldp_trainer.linear.fit import fitted_labels, label_sums
 from labeldp_trainer.methods.corrections import added_variance
 from labeldp_trainer.one_release.plan import drawn, fitted_release
 from labeldp_trainer.one_release.rows import PublicRows
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 
 def test_noise_does_not_make_a_model_certain():
@@ -60,11 +60,36 @@ def test_private_labels_that_teach_nothing_leave_a_model_unsure():
         coded = Coded(private, debiased)
         added = added_variance(coded, [], classes=True)
         known = {"shares": np.full(k, 1 / k), "added": added}
-        w, b = fitted_labels(vectors[:rows], 1 / np.arange(1.0, 41), coded, "softmax", **known)
+        sums = label_sums(vectors[:rows], 1 / np.arange(1.0, 41), coded, **known)
+        w, b = fitted_labels(sums, "softmax")
         logits = vectors[rows:] @ w + b
         own = logits[np.arange(rows), labels[rows:]]
         losses.append(float((logsumexp(logits, axis=1) - own).mean()))
     assert max(losses) < np.log(k) + 0.3, losses
+
+
+def test_a_model_of_all_rows_may_look_at_a_sample():
+    """Almost as good as one that looks at all rows, and far better than one of the sample alone."""
+    random, n, test = np.random.default_rng(0), 60_000, 20_000
+    normal = random.standard_normal((n + test, 10)).astype(np.float32)
+    vectors = np.concatenate([normal, np.abs(normal)], axis=1)
+    odds = vectors @ random.normal(0, 0.5, 20) - 1
+    labels = (random.random(n + test) < expit(odds)).astype(np.int32)
+    coded, rows = Coded.one_hot(labels[:n], 2), np.arange(0, n, 15)
+    known = {"shares": np.bincount(labels[:n]) / n}
+
+    def excess(sums):
+        w, b = fitted_labels(sums, "softmax")
+        found, true = vectors[n:] @ (w[:, 1] - w[:, 0]) + b[1] - b[0], expit(odds[n:])
+        own = np.logaddexp(0, found) - true * found
+        return float((own - np.logaddexp(0, odds[n:]) + true * odds[n:]).mean())
+
+    whole = label_sums(vectors[:n], None, coded, **known)
+    alone = label_sums(vectors[rows], None, coded.part(rows), **known)
+    each = lambda of: [of(vectors[:999], slice(999)), of(vectors[999:n], slice(999, n))]  # noqa: E731
+    looked = label_sums(vectors[rows], None, coded, **known, streamed=(rows, each))
+    np.testing.assert_allclose(looked.statistic, whole.statistic, rtol=1e-6, atol=1e-3)
+    assert excess(looked) < 4 * excess(whole) < excess(alone) / 2
 
 
 def test_fewer_rows_than_columns():
@@ -75,9 +100,8 @@ def test_fewer_rows_than_columns():
     vectors[:, :3] += 6 * np.eye(3, dtype=np.float32)[labels]
     spectrum, groups = 1 / np.arange(1.0, 161), np.repeat([0, 1], 80).astype(np.int32)
     coded = Coded.one_hot(labels[:120], 3)
-    w, b = fitted_labels(
-        vectors[:120], spectrum, coded, "softmax", groups=groups, shares=np.full(3, 1 / 3)
-    )
+    sums = label_sums(vectors[:120], spectrum, coded, groups=groups, shares=np.full(3, 1 / 3))
+    w, b = fitted_labels(sums, "softmax")
     assert ((vectors[120:] @ w + b).argmax(axis=1) == labels[120:]).mean() > 0.95
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp_runtime import Randomizer
 from labeldp_trainer import DataError, load_config, sampled
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data import features, table
@@ -21,6 +22,7 @@ from labeldp_trainer.representations import representation
 from labeldp_trainer.staged_release.release import read_staged
 
 from labeldp_compile.tabular import csv_file
+from tests.fixtures.compiled import compile_text, integer_spec
 from trainer.tests.one_release.test_command import files
 from trainer.tests.staged_release.staged_helpers import own_noise
 from trainer.tests.staged_release.test_runs import labeldp, with_noise
@@ -176,6 +178,71 @@ def test_rows_of_a_table_of_a_billion_are_shorter(tmp_path, monkeypatch, kind):
         verified = labeldp(tmp_path / "t.yaml", "--verify-release", file)
         assert verified.exit_code == 0, verified.output
     assert longest[0] == pytest.approx(longest[1], rel=1e-3) and facts.rows == 10**9
+
+
+PRIVATE = "privatized, artifact: a.onnx"
+FITS = {
+    "numbers": ("squared", "none", ""),
+    "classes": ("cross_entropy", "none", ", classes: [0, 1, 2]"),
+    "private numbers": ("squared", f"{PRIVATE}, private_column: y, unnoted: true", ""),
+    "groups": (
+        "cross_entropy",
+        f"{PRIVATE}, private_column: y, unnoted: true",
+        ", classes: [0, 1, 2]",
+    ),
+    "drawn here": ("cross_entropy", PRIVATE, ", classes: [0, 1, 2]"),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_a_model_of_streamed_rows_is_that_of_rows_in_memory(tmp_path, monkeypatch, kind):
+    loss, method, classes = FITS[kind]
+    write(tmp_path)
+    spec = integer_spec(3, "randomized_response", epsilon=2, name="a")
+    if kind == "groups":
+        spec = spec.replace("uniform", "public, data: rows/0.parquet")
+        spec += "groups: {columns: [{column: c, values: [x, y]}]}\n"
+    compile_text(spec, directory=tmp_path).write(tmp_path)
+    data = f"data: {{kind: table, train: rows, label: y, numeric: [b], dates: [d]{classes}}}"
+    text = f"version: 1\nname: large\n{data}\nloss: {loss}\nmethod: {{kind: {method}}}\n"
+    (tmp_path / "t.yaml").write_text(text)
+    near = pq.read_table(tmp_path / "rows")["b"].to_numpy() // 14
+    drawn = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) // 3 % 3, near)
+    monkeypatch.setattr(Randomizer, "__call__", lambda *given, **columns: drawn)
+    original, found, seen = sampled.StreamedTable.each, [], []
+
+    def each(*given):
+        for one in original(*given):
+            seen.append(one)
+            yield one
+
+    monkeypatch.setattr(sampled.StreamedTable, "each", each)
+    for where in ("memory", "streamed"):
+        if where == "streamed":
+            assert not seen
+            streamed(monkeypatch, 500, 170)
+            monkeypatch.setattr(table, "row_places", lambda file, rows: 0 * rows)
+        result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / where / "run")
+        assert result.exit_code == 0, result.output
+        with np.load(tmp_path / where / "run/params.npz") as params:
+            found.append({name: params[name] for name in params})
+    assert len(seen) == -(-ROWS // 170)
+    for name, one in found[0].items():
+        np.testing.assert_allclose(found[1][name], one, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_beyond_the_sample_are_refused_before_there_is_a_run(tmp_path, monkeypatch):
+    streamed(monkeypatch, 500, 170)
+    rows = np.arange(ROWS)
+    far = rows[row_places("t.parquet", rows) % sampled.step_of(ROWS) != 0][1_500]
+    numbers = np.where(rows == far, 1e300, rows)
+    pq.write_table(pa.table({"b": numbers, "y": rows % 3}), tmp_path / "t.parquet")
+    text = (CONFIG % KINDS["vectors"]).replace("train: rows", "train: t.parquet")
+    text = text.replace("[c]", "[]").replace("one_release, epsilon: 2, delta: 1e-3", "none")
+    (tmp_path / "t.yaml").write_text(text)
+    result = labeldp(tmp_path / "t.yaml", "-o", tmp_path / "run")
+    assert result.exit_code == 2 and "1 of 170 rows" in result.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_bytes_of_labels_do_not_move_the_rows_that_a_message_names(tmp_path, monkeypatch):

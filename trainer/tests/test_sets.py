@@ -125,7 +125,8 @@ def test_a_closed_form_fits_sums_of_debiased_sets(place, closed):
     decoded = verified(place / "sets.onnx")
     shares = class_shares(rows_by_table(decoded, None, private)[0], range(CLASSES))
     added = added_variance(dense, [], classes=True)
-    w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares, added=added)
+    sums = label_sums(vectors, spectrum, dense, shares=shares, added=added)
+    w, b = fitted_labels(sums, "softmax")
     np.testing.assert_allclose(closed.params["w"], w, atol=2e-4 * np.abs(w).max())
     np.testing.assert_allclose(closed.params["b"], b, atol=2e-4 * np.abs(w).max())
     assert closed.metrics["test_accuracy"] > 0.6  # without privacy about 0.9

@@ -62,7 +62,7 @@ def load_data(
     """
     data = loaded.config.data
     _require_other_labels(loaded, test_columns)
-    table, found = _training_rows(loaded, train_columns, spark)
+    table, found, labels = _training_rows(loaded, train_columns, spark)
     if isinstance(found, TableRows | TableColumns):
         assert isinstance(data, TableData)
         missing = loaded.config.takes_missing_numbers
@@ -71,6 +71,8 @@ def load_data(
         encoder = ArrayEncoder.of(found)
     test = None if data.test is None else encoder.part(_read(loaded, data.test, test_columns))
     train = _owned(loaded, replace(encoder.part(found), whole=table), found)
+    if labels is not None:
+        train = replace(train, columns=labels.others, source=labels.source)
     dataset = Dataset(encoder.shape, train, test, encoder=encoder)
     _require_true_labels(loaded, dataset, train_columns, test_columns)
     return dataset
@@ -78,22 +80,27 @@ def load_data(
 
 def _training_rows(
     loaded: LoadedConfig, columns: Sequence[str], spark: SparkSession | None
-) -> tuple[AllRows | None, Any]:
-    """What there is to encode, and all rows if it is a sample of them."""
+) -> tuple[AllRows | None, Any, TableRows | None]:
+    """What there is to encode, all rows if it is a sample of them, and what has their labels, if
+    a method takes them row by row."""
     data = loaded.config.data
     if spark is not None:
         from labeldp_trainer.spark import SparkTable  # noqa: PLC0415
 
         there = SparkTable.open(spark, loaded)
-        return there, there.sample
+        return there, there.sample, None
     found = _read(loaded, data.train, columns, data.rows)
     if isinstance(found, TableRows):
         from labeldp_trainer.sampled import StreamedTable, is_summed, step_of  # noqa: PLC0415
 
         if is_summed(loaded) and step_of(found.rows) > 1:
-            table = StreamedTable.of(found, loaded)
-            return table, table.table.sample(step_of(table.rows))
-    return None, found
+            table, labels = StreamedTable.of(found, loaded), None
+            step = step_of(table.rows)
+            if isinstance(loaded.config.method, NoMethod | Privatized):
+                labels = found.labels()
+                table = replace(table, sampled=np.flatnonzero(labels.places % step == 0))
+            return table, table.table.sample(step), labels
+    return None, found, None
 
 
 def _owned(loaded: LoadedConfig, train: DataPart, found: TableRows | Any) -> DataPart:

@@ -71,11 +71,12 @@ class DataPart:
     Attributes:
         features: float32 and int32 arrays [n, …].
         rows: n.
-        columns: label columns [n] (numpy or pyarrow), by name.
+        columns: label columns [n] (numpy or pyarrow), by name; of all rows, or of none, if
+            these are a sample of them.
         source: names the file in messages.
         files: that were read, with the metadata of Parquet schemas.
         bytes_: whether the features were uint8 and were scaled to [0, 1].
-        whole: all rows, if these are a sample of them; labels are only there.
+        whole: all rows, if these are a sample of them.
         owners, places: [n] numbers 0 … u − 1 of the users, and where rows are in their table; None
             if each label is on its own.
     """

@@ -320,6 +320,10 @@ class Coded:
         """The number of examples, n."""
         return len(self.codes)
 
+    def part(self, rows: slice | NDArray[np.int64]) -> Coded:
+        """Of these examples."""
+        return Coded(self.codes[rows], self.rows)
+
     def each(self) -> Float64[np.ndarray, "n k"]:
         """The targets of all examples, [n, k]."""
         return self.rows[self.codes]

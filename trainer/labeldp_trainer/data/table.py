@@ -207,6 +207,7 @@ def _no_rows_of(column: pa.Array | Cells) -> pa.Array | Cells:
     return pa.nulls(0, column.type)
 
 
+_OF_FEATURES = ("numeric", "categorical", "dates")
 _KEPT_BYTES = 1 << 30  # of batches that are not read again
 
 
@@ -264,6 +265,13 @@ class TableRows:
         Raises DataError."""
         found = [batch.sample(np.flatnonzero(batch.places % step == 0)) for batch in self.batches()]
         return joined(f"{self.source}: a sample", found)
+
+    def labels(self) -> TableColumns:
+        """All rows, without features. Raises DataError."""
+        config = self._config.model_copy(update=dict.fromkeys(_OF_FEATURES, ()))
+        rows = TableRows(self._path, config, self._others, self._most)
+        rows._rows = self.rows
+        return joined(self.source, list(rows.batches()))
 
     def blocks(self, size: int) -> Iterator[TableColumns]:
         """All rows, ``size`` at a time: labels can move the ends of batches, but not of blocks.

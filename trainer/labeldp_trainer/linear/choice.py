@@ -43,13 +43,21 @@ def unit_coordinates(
     used: Float32[np.ndarray, "n d"], factors: Float32[np.ndarray, " n"]
 ) -> Float64[np.ndarray, "d r"]:
     """U with Σ w·(x·U)ᵀ(x·U) / Σ w = 1, without directions that no row has."""
+    gram = weighted_gram(used, factors) / factors.sum(dtype=np.float64)
+    values, directions = np.linalg.eigh(gram)
+    large = values > _ROUNDING * values[-1]
+    return directions[:, large] / np.sqrt(values[large])[None, :]
+
+
+def weighted_gram(
+    used: Float32[np.ndarray, "n d"], factors: Float32[np.ndarray, " n"]
+) -> Float64[np.ndarray, "d d"]:
+    """Σ w·xᵀx."""
     gram = np.zeros((used.shape[1], used.shape[1]))
     for start in range(0, len(used), 8192):
         rows = used[start : start + 8192]
         gram += (rows * factors[start : start + 8192, None]).T @ rows
-    values, directions = np.linalg.eigh(gram / factors.sum(dtype=np.float64))
-    large = values > _ROUNDING * values[-1]
-    return directions[:, large] / np.sqrt(values[large])[None, :]
+    return gram
 
 
 class _Chunk(NamedTuple):

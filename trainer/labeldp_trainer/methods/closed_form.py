@@ -18,7 +18,7 @@ from labeldp_trainer.coefficients import (
 from labeldp_trainer.config import LoadedConfig, NoMethod
 from labeldp_trainer.config.method import HEADS, Head
 from labeldp_trainer.data.labels import Coded
-from labeldp_trainer.linear.fit import fitted_labels
+from labeldp_trainer.linear.fit import fitted_labels, label_sums
 from labeldp_trainer.methods.corrections import BiasedError
 from labeldp_trainer.methods.interactions import known_labels_method
 from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, used_rows
@@ -42,24 +42,36 @@ def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:
     return np.asarray(vectors, np.float32)
 
 
-def solve_labels(
+def label_solver(
     setting: Setting,
     targets: Real[np.ndarray, " n"] | Coded,
     ends: tuple[float, float] | None,
     shares: Float64[np.ndarray, " k"] | None = None,
     added: float = 0.0,
-) -> Params:
-    """The model of labels that may be looked at: numbers or classes [n], or k numbers for each.
+) -> Callable[[], Params]:
+    """Solves for the model of labels that may be looked at: numbers or classes [n], or k numbers
+    for each. The sums are there before: rows beyond a sample can be refused.
 
     ``shares`` are about those of the classes behind these numbers; ``added`` is the variance that
-    randomizing added to each.
+    randomizing added to each. Raises InputError.
     """
     coded, shares = coded_targets(setting, targets, shares)
-    vectors, head = vectors_of(setting), default_head(setting.loaded)
-    found = fitted_labels(
-        vectors, setting.spectrum, coded, head, groups=setting.groups, shares=shares, added=added
+    vectors, streamed = vectors_of(setting), None
+    if setting.dataset.train.whole is not None:
+        from labeldp_trainer.sampled import streamed_vectors  # noqa: PLC0415
+
+        streamed = streamed_vectors(setting)
+    sums = label_sums(
+        vectors,
+        setting.spectrum,
+        coded,
+        groups=setting.groups,
+        shares=shares,
+        added=added,
+        streamed=streamed,
     )
-    return linear_params(setting.loaded, *found, ends)
+    head = default_head(setting.loaded)
+    return lambda: linear_params(setting.loaded, *fitted_labels(sums, head), ends)
 
 
 def coded_targets(
@@ -188,4 +200,4 @@ class NoneBuilder(MethodBuilder[NoMethod]):
             return known_labels_method(
                 setting, coded, ends, shares=shares, extra=0.0, statement=STATEMENT
             )
-        return ClosedForm(solve=lambda: solve_labels(setting, targets, ends), statement=STATEMENT)
+        return ClosedForm(solve=label_solver(setting, targets, ends), statement=STATEMENT)

@@ -46,7 +46,7 @@ from labeldp_trainer.config.data import FACTORS, IdxData, TableData, features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.labels import Cells, Coded, as_numpy, places, require_declared
 from labeldp_trainer.errors import ArtifactError, DataError, RunFolderError
-from labeldp_trainer.methods.closed_form import coded_targets, coefficients_of, solve_labels
+from labeldp_trainer.methods.closed_form import coded_targets, coefficients_of, label_solver
 from labeldp_trainer.methods.corrections import (
     added_variance,
     are_possible,
@@ -204,7 +204,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
 
     def build(self, setting: Setting) -> Method:
         """Plain minibatches, or the closed form, on private labels. Raises InputError."""
-        everyone, whole = setting, setting.dataset.train.rows
+        everyone, whole = setting, setting.dataset.train.all_rows
         setting = limited_to_users(setting)
         self._require_same_source(setting)
         tables = self._tables(setting)
@@ -257,7 +257,7 @@ class PrivatizedBuilder(MethodBuilder[Privatized]):
         if self.loaded.config.interactions is not None:
             return known_labels_method(setting, coded, ends, shares=shares, extra=added, **more)
         return ClosedForm(
-            solve=lambda: solve_labels(setting, coded, ends, shares, added),
+            solve=label_solver(setting, coded, ends, shares, added),
             coefficients=lambda: self._coefficients(everyone, setting, parts),
             **more,
         )

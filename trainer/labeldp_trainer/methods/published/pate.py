@@ -23,7 +23,7 @@ from labeldp_trainer.config import Pate
 from labeldp_trainer.config.method import Head
 from labeldp_trainer.data.labels import Coded
 from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, noisy
-from labeldp_trainer.linear.fit import fitted_labels
+from labeldp_trainer.linear.fit import fitted_labels, label_sums
 from labeldp_trainer.linear.sums import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import (
@@ -359,8 +359,9 @@ def fitted_votes(
     classes = propagated(points[rows].astype(np.float64), voted)
     targets = Coded.one_hot(classes.astype(np.int32), voted.shape[1])
     shares = np.bincount(targets.codes, minlength=voted.shape[1]) / len(rows)
+    vectors, groups = public.vectors[rows], public.groups
     return fitted_labels(
-        public.vectors[rows], public.spectrum, targets, head, groups=public.groups, shares=shares
+        label_sums(vectors, public.spectrum, targets, groups=groups, shares=shares), head
     )
 
 

@@ -16,6 +16,7 @@ from labeldp_learn.inversion import debiased_values
 from labeldp_runtime import Randomizer
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.data.labels import Coded
+from labeldp_trainer.data.users import rows_of_users
 from labeldp_trainer.discrete_gaussian.noise import ProvedNoise, noisy
 from labeldp_trainer.discrete_gaussian.sample import secret_key
 from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
@@ -32,7 +33,6 @@ from labeldp_trainer.methods.corrections import (
     debiased_numbers,
     rows_by_table,
 )
-from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.one_release.plan import drawn, fitted_release
 from labeldp_trainer.one_release.rows import (
     UNIT,

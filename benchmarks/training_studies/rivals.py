@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_trainer.data.arrays import read_idx
-from labeldp_trainer.methods.method import rows_of_users
+from labeldp_trainer.data.users import rows_of_users
 from training_studies.hardware import hardware
 from training_studies.listed import listed
 from training_studies.rival_methods import CHOICES, METHODS, Rows, fits

@@ -142,13 +142,14 @@ class StreamedTable:
                 yield first()
 
 
-_WORD = "rows summed"
+_WORD, _LEAST_USERS = "rows summed", 30
 _AT_ONCE, _MOST_THREADS = 1 << 16, 8  # rows of a thread: about 150 MB
 
 
-def step_of(rows: int) -> int:
-    """One in how many rows is in the sample."""
-    return -(-rows // SAMPLED)
+def step_of(rows: int, users: Users | None = None) -> int:
+    """One in how many rows, or users, is in the sample; of few users with many rows, more."""
+    step = -(-rows // SAMPLED)
+    return step if users is None else max(min(step, users.count // _LEAST_USERS), 1)
 
 
 def is_summed(loaded: LoadedConfig) -> bool:

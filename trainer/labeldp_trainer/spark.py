@@ -225,7 +225,7 @@ class SparkTable:
                 counts = _results(path, public, counting)
                 rows, whole_counts = sum(row.rows for row in counts), map(counting.read, counts)
                 users = Users.of(bound.column, bound.most, added(counting.nothing, whole_counts))
-                step = functions.lit(step_of(rows))
+                step = functions.lit(step_of(rows, users))
                 chosen = functions.pmod(functions.xxhash64(_PERSON), step) == 0
                 found = public.where(chosen).toArrow()
                 persons = found[_PERSON].to_numpy().view(np.uint64)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_trainer.data.users import rows_of_users
 from labeldp_trainer.dp_gradient.integer_sums import NoiseLattice, clip, clipped_sum, per_user
-from labeldp_trainer.methods.method import rows_of_users
 
 from trainer.tests.compilation import as_in_training
 from trainer.tests.models import (

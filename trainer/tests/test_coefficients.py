@@ -18,9 +18,10 @@ from labeldp_trainer.coefficients import (
 )
 from labeldp_trainer.data import load_data
 from labeldp_trainer.data.labels import class_labels
+from labeldp_trainer.data.table import row_places
+from labeldp_trainer.data.users import rows_of_users
 from labeldp_trainer.discrete_gaussian.noise import noisy
 from labeldp_trainer.methods.corrections import BiasedError, private_targets, rows_by_table
-from labeldp_trainer.methods.method import rows_of_users
 from labeldp_trainer.one_release.plan import planned
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.one_release.rows import PublicRows, Targets, label_steps
@@ -203,7 +204,9 @@ def test_without_noise_a_run_has_the_weighted_solution(place, tmp_path, name):
     vectors = np.load(tmp_path / name / "representation" / "train.npy")
     rows, owners = np.arange(1500), None
     if name == "users":  # three rows each, of which one is left out
-        rows = np.sort(rows_of_users(users, 2, loaded.config.training.seed).rows.ravel())
+        places = row_places("t.parquet", np.arange(1500))
+        seed = loaded.config.training.seed
+        rows = np.sort(rows_of_users(users, 2, seed, places).rows.ravel())
         owners = users[rows]
     public = PublicRows(count=len(rows), vectors=vectors[rows], spectrum=None, owners=owners)
     weights = read_release(tmp_path / name / "release.npz").weights.factors(public)

@@ -80,7 +80,7 @@ def load_data(
 
 def _training_rows(
     loaded: LoadedConfig, columns: Sequence[str], spark: SparkSession | None
-) -> tuple[AllRows | None, Any, TableRows | None]:
+) -> tuple[AllRows | None, Any, TableColumns | None]:
     """What there is to encode, all rows if it is a sample of them, and what has their labels, if
     a method takes them row by row."""
     data = loaded.config.data
@@ -95,7 +95,7 @@ def _training_rows(
 
         if is_summed(loaded) and step_of(found.rows) > 1:
             table, labels = StreamedTable.of(found, loaded), None
-            step = step_of(table.rows)
+            step = step_of(table.rows, table.users)
             if isinstance(loaded.config.method, NoMethod | Privatized):
                 labels = found.labels()
                 table = replace(table, sampled=np.flatnonzero(labels.places % step == 0))

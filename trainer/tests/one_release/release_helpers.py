@@ -3,6 +3,7 @@
 import numpy as np
 from labeldp_trainer import parse_config
 from labeldp_trainer.config import OneRelease
+from labeldp_trainer.config.data import MOST_EXAMPLES
 from labeldp_trainer.one_release.rows import PublicRows, Users, user_counts
 
 CLASSES = """
@@ -28,7 +29,9 @@ def method(**options):
 def rows(vectors, owners=None):
     users = None
     if owners is not None:
-        users = Users.of("user", 9, user_counts(np.asarray(owners), np.arange(len(owners))))
+        users = Users.of(
+            "user", MOST_EXAMPLES, user_counts(np.asarray(owners), np.arange(len(owners)))
+        )
     return PublicRows(
         count=len(vectors),
         vectors=np.asarray(vectors, np.float32),

@@ -234,6 +234,7 @@ def less(factor):
 
 
 RED = "\x1b[31mred\n"
+USER = {"column": "u", "max_examples_per_user": 1, "count": 9, "most_rows": 1, "sha256": "0" * 64}
 FAILING = {
     "less noise": {"sigma": less(0.999)},
     "longer rows": {"metric": lambda m: m * np.float32(1.5)},
@@ -243,7 +244,7 @@ FAILING = {
     "other digest": {"rows_sha256": "0" * 64},
     "another ε": {"epsilon": "1.5"},
     "another δ": {"delta": "1e-6"},
-    "users": {"users": {"column": RED, "max_examples_per_user": 1, "sha256": "0" * 64}},
+    "users": {"users": USER | {"column": RED}},
     "a smaller gap": {"gap": lambda g: g / 2 - 0.02 if g > 0.1 else g + 0.02},
     "no expected error": {"expected_error": 0.0},
     "another label": {"label": RED},
@@ -263,7 +264,8 @@ DAMAGED = {
     "a lattice of truth": {"lattice": {"unit": 1 << 24, "label_steps": True}},
     "an unknown key": {"verified": True},
     "rows of no digest": {"rows_sha256": RED},
-    "negative users": {"users": {"column": "u", "max_examples_per_user": -1, "sha256": "0" * 64}},
+    "negative users": {"users": USER | {"max_examples_per_user": -1}},
+    "more rows than users may have": {"users": USER | {"most_rows": 2}},
     "classes twice": {"classes": [1, 1, 2]},
     "an array more": {"more": np.zeros(1)},
     "negative noise": {"sigma": -5},

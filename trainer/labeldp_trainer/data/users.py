@@ -159,6 +159,8 @@ class RowsByUser:
         for kept in self._kept:
             with pa.ipc.open_stream(kept) as stream:
                 rows = stream.read_all()
+            if not rows.num_rows:
+                continue
             words = np.concatenate([_words(chunk)[:, -2:] for chunk in rows.column(0).chunks])
             places, persons = words.T.copy()
             persons = persons.view(np.uint64)
@@ -206,5 +208,5 @@ def _packed(batch: TableColumns, persons: Persons) -> pa.RecordBatch:
 
 
 def _words(rows: pa.FixedSizeListArray) -> Int64[np.ndarray, "n w"]:
-    found: Int64[np.ndarray, "n w"] = rows.flatten().to_numpy().reshape(len(rows), -1)
+    found: Int64[np.ndarray, "n w"] = rows.flatten().to_numpy().reshape(-1, rows.type.list_size)
     return found

@@ -205,7 +205,8 @@ OF_THE_LAST = ("answer", "weights", "offset", "unit", "base", "clip", "floor")
 
 def test_altered_files_are_refused(pair, tmp_path):
     """All but the last answer, what its labels were compared with up to rounding, and weights or
-    a floor that give the same rows: no later part has their digest. The digest of the whole release has it.
+    a floor that give the same rows: no later part has their digest. The digest of the whole
+    release has it.
     """
     own, release, twin = pair
     path, random, last = tmp_path / "release.npz", np.random.default_rng(1), len(release.parts) - 1

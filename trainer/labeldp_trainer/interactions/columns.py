@@ -59,7 +59,9 @@ class BinnedColumn:
         if self.bins is not None:
             return self.bins[entries]
         assert self.edges is not None
-        found = np.searchsorted(self.edges, entries, side="right")
+        entries, found = np.ascontiguousarray(entries), np.zeros(len(entries), np.uint8)
+        for edge in self.edges:  # they are few: a search is slower
+            found += entries >= edge
         return np.where(np.isnan(entries), len(self.edges) + 1, found).astype(np.int32)
 
 

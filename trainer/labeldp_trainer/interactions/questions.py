@@ -18,6 +18,7 @@ from labeldp_trainer.one_release.plan import water_filling
 from labeldp_trainer.one_release.rows import SCALE
 
 MOST_ROWS_OF_GRAM = 10_000
+_USUAL = 1 << 12  # an entry of a row before it is scaled: sums of so small ones fit 16 bits
 _LARGEST = 1 << 23  # an entry of a row before it is scaled: its square is added up in int64
 _EXACT = 1 << 53
 _ROUNDS = 3  # of subspace iteration, in float32: the rows need not be the very best ones
@@ -29,7 +30,8 @@ _LEAST_LENGTH = 1e-6  # of the largest: what is below is rounding
 class RowWeights:
     """How a row of a design becomes an integer row of a stage.
 
-    A row z becomes r = (z·weights)/2^shift, rounded, and then scale·r/max(‖r‖, floor), rounded.
+    A row z becomes r = (z·weights)/2^shift, in which the products with the constant and with each
+    term are rounded, and then scale·r/max(‖r‖, floor), rounded.
 
     Attributes:
         weights: [w, m] integers up to MOST_WEIGHT.
@@ -44,10 +46,8 @@ class RowWeights:
     def integers(
         self, total: Float64[np.ndarray, "b m"], shares: Float[np.ndarray, " b"]
     ) -> Float64[np.ndarray, "b m"]:
-        """The integer rows of z·weights, in float64, in its place; shares multiply them."""
-        r = total
-        r *= 2.0**-self.shift
-        np.clip(np.rint(r, out=r), -_LARGEST, _LARGEST, out=r)
+        """The integer rows of r, in float64, in its place; shares multiply them."""
+        r = np.clip(total, -_LARGEST, _LARGEST, out=total)
         squares = np.einsum("bm,bm->b", r, r)
         long = squares >= _EXACT  # whole numbers below it have been added up exactly
         squares[long] = np.square(r[long].astype(np.int64)).sum(axis=1)
@@ -162,7 +162,7 @@ def _fitted(terms: Terms, weights: Int32[np.ndarray, "w m"], quantile: float) ->
     step = max(len(terms.codes) // CHUNK, 1)
     z = terms.of_rows(slice(None, None, step)).rows(slice(None))
     found = z @ weights.astype(np.float32)
-    shift = max(int(np.ceil(np.log2(max(np.abs(found).max(), 1.0) / (1 << 20)))), 0)
+    shift = max(int(np.ceil(np.log2(max(np.abs(found).max(), 1.0) / _USUAL))), 0)
     lengths = np.sqrt(np.square(np.rint(found * 2.0**-shift)).sum(axis=1))
     return RowWeights(weights, shift, float(max(np.rint(np.quantile(lengths, quantile)), 1.0)))
 
@@ -257,8 +257,9 @@ class LabelQuestion:
 
         They are the same on every processor.
         """
-        for part, total in CellSums.of(table.of(self.terms)).products(self.rows.weights):
-            yield part, self.rows.integers(total, shares[part])
+        rows, design = self.rows, CellSums.of(table.of(self.terms))
+        for part, total in design.products(rows.weights, rows.shift):
+            yield part, rows.integers(total, shares[part])
 
 
 @dataclass(frozen=True)

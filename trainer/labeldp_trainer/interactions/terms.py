@@ -212,6 +212,7 @@ class Terms:
 BLOCK = 1 << 16
 """Rows that are in memory at once."""
 _TILE = 136  # sums that are looked up together, at most: their tables fit a processor's cache
+_TAKEN = 1 << 10  # rows that are looked up together: they fit a cache, too
 _MOST_CELLS_CELLS = 1 << 15
 _MOST_BOTH = 1 << 12  # of two main effects that are looked up together
 
@@ -263,21 +264,27 @@ class CellSums:
         return cls(terms, groups, terms.of(tuple(left)), _columns(places, left))
 
     def products(
-        self, weights: Int32[np.ndarray, "w m"]
+        self, weights: Int32[np.ndarray, "w m"], shift: int = 0
     ) -> Iterator[tuple[slice, Float64[np.ndarray, "b m"]]]:
-        """All rows times weights, part by part; exact if these are at most MOST_WEIGHT."""
-        dense = weights[self.places].astype(np.float64)
+        """All rows times weights, part by part; exact if these are at most MOST_WEIGHT.
+
+        With a ``shift``, the products with the constant and with each term are divided by 2^shift
+        and rounded before they are added up: small numbers are looked up faster.
+        """
+        dense = weights[self.places].astype(np.float64) * 2.0**-shift
+        tiles = [
+            self._tables(weights[:, tile] * 2.0**-shift) for tile in tiles_of(weights.shape[1])
+        ]
         for block in self.terms.parts(2 * BLOCK):
-            cells, rows = self.cells(block), block.stop - block.start
-            tiles = [
-                self._tile(weights[:, tile].astype(np.float64), cells, rows)
-                for tile in tiles_of(weights.shape[1])
-            ]
-            rest = self.rest.of_rows(block)
+            cells, rest = self.cells(block), self.rest.of_rows(block)
+            found = [_looked_up(tables, cells, block.stop - block.start) for tables in tiles]
             for part in rest.parts():
-                total = np.concatenate([tile[part] for tile in tiles], axis=1, dtype=np.float64)
-                if rest.chosen:
-                    total += rest.rows(part)[:, 1:].astype(np.float64) @ dense
+                total = np.concatenate([own[part] for own in found], axis=1, dtype=np.float64)
+                z = rest.rows(part)[:, 1:].astype(np.float64) if rest.chosen else None
+                for term in rest.places:
+                    assert z is not None
+                    own = slice(term.start - 1, term.stop - 1)
+                    total += np.rint(z[:, own] @ dense[own])
                 yield slice(block.start + part.start, block.start + part.stop), total
 
     def cells(self, block: slice) -> list[Int32[np.ndarray, " b"]]:
@@ -285,39 +292,22 @@ class CellSums:
         codes = self.terms.codes[block]
         return [self.terms.cells(group.columns, codes) for group in self.groups]
 
-    def _tile(
-        self, weights: Float64[np.ndarray, "w t"], cells: list[Int32[np.ndarray, " b"]], rows: int
-    ) -> Any:
-        """Rows times weights, but for the rest of the terms: [b, t] of int32 or float64."""
-        constant = weights[0] * (1 << VALUE_BITS)
-        kind: np.dtype[Any] = np.dtype(np.int32)
-        tables, most = self._tables(weights, kind)
-        # no sum of entries of tables exceeds the sum of the largest ones
-        if not (abs(constant) + most).max() < 1 << 31:
-            kind = np.dtype(np.float64)
-            tables, _ = self._tables(weights, kind)
-        total = np.empty((rows, weights.shape[1]), kind)
-        total[:] = constant
-        looked_up = np.empty((CHUNK, weights.shape[1]), kind)
-        for start in range(0, len(total), CHUNK):
-            own = total[start : start + CHUNK]
-            out = looked_up[: len(own)]
-            for table, each in zip(tables, cells, strict=True):
-                np.take(table, each[start : start + CHUNK], axis=0, out=out, mode="clip")
-                own += out
-        return total
-
-    def _tables(
-        self, weights: Float64[np.ndarray, "w t"], kind: np.dtype[Any]
-    ) -> tuple[list[Any], Float64[np.ndarray, " t"]]:
-        """The products of all cells with weights, and a bound of the size of their sums."""
-        tables, most = [], np.zeros(weights.shape[1])
+    def _tables(self, weights: Float64[np.ndarray, "w t"]) -> list[Any]:
+        """The constant's product with weights, then those of all cells, each term's rounded: of the
+        smallest of int16, int32 and float64 that holds all sums of them."""
+        tables, term_of = [np.rint(weights[:1] * (1 << VALUE_BITS))], self.terms.term_of
+        most = np.abs(tables[0][0])
         for group in self.groups:
-            table = group.entries.astype(np.float64) @ weights[group.places]
+            of, table = term_of[group.places], np.zeros((len(group.entries), weights.shape[1]))
+            for term in np.unique(of):
+                entries = group.entries[:, of == term].astype(np.float64)
+                table += np.rint(entries @ weights[term_of == term])
+            # no sum of entries of tables exceeds the sum of the largest ones
             most += np.maximum(table.max(axis=0), -table.min(axis=0))
-            with np.errstate(invalid="ignore"):  # what does not fit is not used
-                tables.append(table.astype(kind))
-        return tables, most
+            tables.append(table if most.max() >= 1 << 31 else table.astype(np.int32))
+        kinds = {15: np.int16, 31: np.int32}
+        fits = [kind for bits, kind in kinds.items() if most.max() < 1 << bits]
+        return [table.astype((*fits, np.float64)[0]) for table in tables]
 
     def adder(self, block: slice) -> _Adder:
         """The function that adds up products of some rows of the design."""
@@ -327,6 +317,20 @@ class CellSums:
         groups = zip(self.groups, self.cells(block), strict=True)
         cells = [csc_array((ones, own, ends), (len(g.entries), len(ones))) for g, own in groups]
         return _Adder(self, rest, cells)
+
+
+def _looked_up(tables: list[Any], cells: list[Int32[np.ndarray, " b"]], rows: int) -> Any:
+    """The sums of the tables' entries for some rows, of the kind of these."""
+    constant, *others = tables
+    total = np.repeat(constant, rows, axis=0)
+    looked_up = np.empty((_TAKEN, total.shape[1]), total.dtype)
+    for start in range(0, rows, _TAKEN):
+        own = total[start : start + _TAKEN]
+        out = looked_up[: len(own)]
+        for table, each in zip(others, cells, strict=True):
+            np.take(table, each[start : start + _TAKEN], axis=0, out=out, mode="clip")
+            own += out
+    return total
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,20 @@ def test_products_by_cells_are_exact(rows, largest):
     assert [part.start for part, _ in found[1:]] == [part.stop for part, _ in found[:-1]]
 
 
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("shift", [9, 14])
+def test_terms_are_rounded_alike_however_they_are_looked_up(rows, shift):
+    terms = some_terms(rows, rows)
+    weights = np.random.default_rng(1).integers(-300, 300, (terms.width, 5)).astype(np.int32)
+    found = CellSums.of(terms).products(weights, shift)
+    design, wanted = one_by_one(terms), 0.0
+    for term in np.unique(terms.term_of):
+        own = terms.term_of == term
+        wanted = wanted + np.rint((design[:, own] @ weights[own].astype(np.int64)) / 2.0**shift)
+    assert (np.abs(wanted).max() < 1 << 15) == (shift == 14)
+    assert np.array_equal(np.concatenate([total for _, total in found]), wanted)
+
+
 @pytest.mark.parametrize("rows", ROWS[:2])
 def test_sums_by_cells_are_those_of_the_design(rows):
     terms = some_terms(rows, 2)
@@ -56,7 +70,7 @@ def test_sums_by_cells_are_those_of_the_design(rows):
 
 def integers_one_by_one(rows, total, shares):
     """The integer rows of products, with squares added up as whole numbers."""
-    r = np.clip(np.rint(total * 2.0**-rows.shift), -(1 << 23), 1 << 23)
+    r = np.clip(total, -(1 << 23), 1 << 23)
     lengths = np.sqrt(np.square(r.astype(np.int64)).sum(axis=1).astype(np.float64))
     factor = (UNIT - UNIT / 1024) / np.maximum(lengths, rows.floor)
     return np.rint(r * (factor * shares)[:, None])

@@ -200,12 +200,13 @@ def test_a_release_as_it_was_drawn_is_accepted(pair, tmp_path):
     assert rehashed(own, release).sha256 == release.sha256
 
 
-OF_THE_LAST = ("answer", "offset", "unit", "base", "clip", "floor")
+OF_THE_LAST = ("answer", "weights", "offset", "unit", "base", "clip", "floor")
 
 
 def test_altered_files_are_refused(pair, tmp_path):
-    """All but the last answer, what its labels were compared with up to rounding, and a floor that
-    gives the same rows: no later part has their digest. The digest of the whole release has it.
+    """All but the last answer, what its labels were compared with up to rounding, and weights or
+    a floor that give the same rows: no later part has their digest. The digest of the whole
+    release has it.
     """
     own, release, twin = pair
     path, random, last = tmp_path / "release.npz", np.random.default_rng(1), len(release.parts) - 1

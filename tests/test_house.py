@@ -4,13 +4,13 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 360, "code lines": 60_763, "code lines of tests": 42_831, "one importer": 58}
+MOST = {"files": 361, "code lines": 61_210, "code lines of tests": 43_030, "one importer": 58}
 MOST_ENTERED = {
     "compile": 117,
     "verify": 62,
     "randomize": 90,
     "check": 64,
-    "staged training": 117,
+    "staged training": 118,
 }
 
 

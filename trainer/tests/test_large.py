@@ -21,8 +21,8 @@ from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.representations import representation
 from labeldp_trainer.staged_release.release import read_staged
 
+from labeldp_compile import compile_spec
 from labeldp_compile.tabular import csv_file
-from tests.fixtures.compiled import compile_text, integer_spec
 from trainer.tests.one_release.test_command import files
 from trainer.tests.staged_release.staged_helpers import own_noise
 from trainer.tests.staged_release.test_runs import labeldp, with_noise
@@ -181,6 +181,16 @@ def test_rows_of_a_table_of_a_billion_are_shorter(tmp_path, monkeypatch, kind):
     assert longest[0] == pytest.approx(longest[1], rel=1e-3) and facts.rows == 10**9
 
 
+SPEC = """
+version: 1
+name: a
+goal: labels
+label: {column: y, domain: {kind: integer, min: 0, max: 2}}
+loss: squared
+privacy: {epsilon: 2}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+"""
 PRIVATE = "privatized, artifact: a.onnx"
 FITS = {
     "numbers": ("squared", "none", ""),
@@ -199,11 +209,12 @@ FITS = {
 def test_a_model_of_streamed_rows_is_that_of_rows_in_memory(tmp_path, monkeypatch, kind):
     loss, method, classes = FITS[kind]
     write(tmp_path)
-    spec = integer_spec(3, "randomized_response", epsilon=2, name="a")
+    spec = SPEC
     if kind == "groups":
         spec = spec.replace("uniform", "public, data: rows/0.parquet")
         spec += "groups: {columns: [{column: c, values: [x, y]}]}\n"
-    compile_text(spec, directory=tmp_path).write(tmp_path)
+    (tmp_path / "a.yaml").write_text(spec)
+    compile_spec(tmp_path / "a.yaml").write(tmp_path)
     data = f"data: {{kind: table, train: rows, label: y, numeric: [b], dates: [d]{classes}}}"
     text = f"version: 1\nname: large\n{data}\nloss: {loss}\nmethod: {{kind: {method}}}\n"
     (tmp_path / "t.yaml").write_text(text)

@@ -510,7 +510,7 @@ def tightened_by_programs(problem: Program, near: Iterate, columns: Columns, los
     end[1, -1] = -1.0
     rows = sparse.bmat([[each, None], [-each, None], [end, [[1.0], [0.0]]]], "csc")
     right = np.concatenate([most, -least, [1.0, missed - near.alpha.sum()]])
-    # At first, the roots of labels with equal rows are at even places, whatever their prior.
+    # At first, the roots of labels with equal rows are at even places, for any prior.
     ends = np.unique(np.append(columns.intervals.first, columns.intervals.last + 1))
     run = np.searchsorted(ends, np.arange(k), side="right")
     with np.errstate(divide="ignore", invalid="ignore"):

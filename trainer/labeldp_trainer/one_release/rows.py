@@ -294,7 +294,7 @@ SCALE = UNIT - UNIT / 1024
 
 
 def unit_of(rows: int) -> int:
-    """Lattice steps in the length of the longest of so many rows, whose sum then fits an int64."""
+    """Lattice steps in the length of the longest of n rows, whose sum then fits an int64."""
     return UNIT >> max((rows * UNIT * STEPS).bit_length() - 63, 0)
 
 
@@ -516,7 +516,7 @@ def squared_sensitivity(longest: int, rows: int = 1, *, classes: bool) -> int:
     """Of Σ q ⊗ t(y): replacing a label moves it by q·(e_a − e_b)ᵀ, or by q·(t − t′), |t| ≤ STEPS.
 
     With ``longest`` of a user's rows: replacing all of their labels (docs/privacy.md, Theorem 13).
-    Raises DataError unless an int64 holds the sum of so many rows, and of any of them.
+    Raises DataError unless an int64 holds the sum of n such rows, and of any of them.
     """
     if rows * rows * longest * STEPS * STEPS >= 1 << 126:
         raise DataError(f"sums of {rows:,} rows of this length may not fit 64 bits; use fewer rows")

@@ -90,7 +90,8 @@ class StreamedTable:
         column, most = config.user_column, config.examples_per_user
         if column is None or most is None:
             return cls(table, config.data.label, None)
-        rows = RowsByUser(table, column, most, config.training.seed)
+        assert isinstance(config.data, TableData)
+        rows = RowsByUser(table, config.data, column, most, config.training.seed)
         counted = added(RowSums.zeros(0, (1,)), starmap(user_counts, rows.users()))
         return cls(rows, config.data.label, Users.of(column, most, counted))
 

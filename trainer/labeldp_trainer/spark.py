@@ -141,7 +141,7 @@ def _whole_users(batches: Iterator[pa.RecordBatch], person: int) -> Iterator[pa.
         if persons.null_count:
             raise DataError(_NOBODY)
         numbers = np.concatenate([own.column(person).to_numpy() for own in held])
-        if (np.diff(numbers) < 0).any():
+        if (numbers[1:] < numbers[:-1]).any():
             raise ValueError("the rows of users do not follow one another")
         last = int(np.searchsorted(numbers, numbers[-1:])[0]) if len(numbers) else 0
         if last:
@@ -196,14 +196,7 @@ class SparkTable:
                     raise DataError(f"{path}: {name!r}: {reason}")
             quoted = ["`" + name.replace("`", "``") + "`" for name in names]
             columns = [functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)]
-            place = whole.metadataColumn("_metadata")
-            row, file = place.getField("row_index"), place.getField("file_path")
-            # Spark quotes names, and its function for that would make a blank of each plus
-            plus, quoted_plus = functions.lit("+"), functions.lit("%2B")
-            whole_name = functions.url_decode(functions.replace(file, plus, quoted_plus))
-            folder = (path if path.is_dir() else path.parent).resolve()
-            name = functions.substring_index(whole_name, f"{folder}/", -1)
-            places = functions.xxhash64(functions.crc32(name.cast("binary")), row)  # row_places
+            file, row, places = _place(whole, path)
             count = rows = whole.count()
         if not count:
             raise DataError(f"{path}: has no rows")
@@ -274,6 +267,22 @@ class SparkTable:
         if sum(row.rows for row in found) != self.rows:
             raise DataError(f"{self.path}: was changed while it was read")
         return found
+
+
+def _place(whole: Any, path: Path) -> tuple[Any, Any, Any]:
+    """The columns of where a row is: file, number in it, and hash (``row_places``)."""
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    place = whole.metadataColumn("_metadata")
+    row, file = place.getField("row_index"), place.getField("file_path")
+    # Spark quotes names, and its function for that would make a blank of each plus
+    plus, quoted_plus = functions.lit("+"), functions.lit("%2B")
+    whole_name = functions.url_decode(functions.replace(file, plus, quoted_plus))
+    folder = (path if path.is_dir() else path.parent).resolve()
+    name = functions.substring_index(whole_name, f"{folder}/", -1)
+    digest = functions.substring(functions.sha2(name.cast("binary"), 256), 1, 15)
+    number = functions.conv(digest, 16, 10).cast("long")
+    return file, row, functions.xxhash64(number, row)
 
 
 def _declared(path: Path, names: Sequence[str]) -> tuple[list[tuple[Path, Any]], pa.Schema]:
@@ -374,7 +383,7 @@ class SumRows:
             persons, places = (each.to_numpy() for each in columns[len(names) : len(names) + 2])
             more = {
                 "places": places,
-                "owners": np.cumsum(np.diff(persons, prepend=persons[:1]) > 0),
+                "owners": np.cumsum(np.append(False, persons[1:] != persons[:-1])),
             }
             columns = columns[: len(names)] + columns[len(names) + 2 :]
         others = [label] if self.labelled else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -167,6 +168,7 @@ def array_digest(tree: Any) -> str:
 
 
 _IN_MEMORY = 1 << 30  # bytes of one array
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _BLOCK = 1 << 16  # rows
 
 
@@ -201,10 +203,9 @@ def disk_room(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(
-            f"{tempfile.gettempdir()}: {what} do not fit here: {error.strerror}; set TMPDIR to a "
-            "folder on a larger disk"
-        ) from None
+        hint = "; set TMPDIR to a folder on a larger disk" if error.errno in _FULL else ""
+        reason = f"{what} do not fit here: {error.strerror}{hint}"
+        raise DataError(f"{tempfile.gettempdir()}: {reason}") from None
 
 
 def all_finite(numbers: NDArray[np.floating[Any]]) -> bool:

@@ -5,9 +5,9 @@ config declares them, and labels and ids stay ``Cells`` until they are used.
 """
 
 import contextlib
+import hashlib
 import math
 import re
-import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -325,10 +325,11 @@ def joined(source: str, parts: Sequence[TableColumns]) -> TableColumns:
 def row_places(file: str, rows: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     """A hash of where these rows of a file are.
 
-    ``file`` is its path within the folder of the table. What Spark says of
-    ``xxhash64(crc32(file), row)`` (the seed is 42).
+    ``file`` is its path within the folder of the table. What Spark says of ``xxhash64(number,
+    row)`` (the seed is 42), where the number is the first 60 bits of the path's SHA-256.
     """
-    return hashed(rows, int(hashed(np.array(zlib.crc32(file.encode())))))
+    number = int(hashlib.sha256(file.encode()).hexdigest()[:15], 16)
+    return hashed(rows, int(hashed(np.array(number))))
 
 
 def hashed(numbers: NDArray[np.int64 | np.uint64], seed: int = 42) -> NDArray[np.int64]:

@@ -18,10 +18,10 @@ import pyarrow as pa
 from jaxtyping import Bool, Int, Int64
 
 from labeldp_compile.toolkit import Persons, persons_of
+from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.features import disk_room
-from labeldp_trainer.data.labels import Cells, plain
+from labeldp_trainer.data.labels import Cells, numbers, places
 from labeldp_trainer.data.table import TableColumns, TableRows, hashed, joined
-from labeldp_trainer.errors import DataError
 
 
 def owner_digests(column: Any, source: str, name: str) -> Persons:
@@ -45,74 +45,74 @@ def rows_of_users(
     owners: Int[np.ndarray, " n"],
     max_examples: int,
     seed: int,
-    places: Int64[np.ndarray, " n"] | None = None,
+    where: Int64[np.ndarray, " n"] | None = None,
 ) -> UserRows:
     """Rows by user, at most `max_examples` each: those that `turns` puts first.
 
     owners: the numbers 0 … u − 1 of the users, each of whom has a row. There are
     `max_examples` slots a user; one that is not present repeats one of the user's rows. Users are
-    in the order of their numbers. places: of the rows; those of one file if they are None.
+    in the order of their numbers. where: places of the rows; of one file if they are None.
     """
     if max_examples < 1:
         raise ValueError(f"max_examples must be at least 1; it is {max_examples}")
     counts = np.bincount(owners)
     if not counts.all():
         raise ValueError("a user between 0 and the largest number has no row")
-    order = np.lexsort((turns(np.arange(len(owners)) if places is None else places, seed), owners))
+    order = np.lexsort((turns(np.arange(len(owners)) if where is None else where, seed), owners))
     first = np.cumsum(counts) - counts
     slot = np.arange(max_examples)[None, :]
     present = slot < counts[:, None]
     return UserRows(order[first[:, None] + np.where(present, slot, 0)], present)
 
 
-def turns(places: Int64[np.ndarray, " n"], seed: int) -> Int64[np.ndarray, " n"]:
+def turns(where: Int64[np.ndarray, " n"], seed: int) -> Int64[np.ndarray, " n"]:
     """The order in which rows of a user are taken; different for different places."""
-    return hashed(places, seed)
+    return hashed(where, seed)
 
 
 def taking_part(
     persons: Persons,
-    places: Int64[np.ndarray, " n"],
+    where: Int64[np.ndarray, " n"],
     max_examples: int,
     seed: int,
 ) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Of all rows of some users, those that take part, user by user; and their users' numbers."""
-    order = np.lexsort((turns(places, seed), persons))
+    """Of all rows of some users, at these places, those that take part, user by user; and their
+    users' numbers."""
+    order = np.lexsort((turns(where, seed), persons))
     owners = np.cumsum(np.diff(persons[order], prepend=persons[order[:1]]) != 0)
     first = np.searchsorted(owners, owners)
     kept = np.arange(len(order)) - first < max_examples
     return order[kept], owners[kept]
 
 
-_MOST_FILES, _ROWS = 500, 1 << 18  # open files, and about the rows of one
+_MOST_FILES, _ROWS = 128, 1 << 18  # open files, and about the rows of one
 
 
 class RowsByUser:
     """The rows of a table that take part, user by user, as often as they are asked for.
 
     They are kept, with their labels, in files that have no name and are gone with the process (in
-    TMPDIR). All rows of a user are in one of them.
+    TMPDIR). All rows of a user are in one of them. A label is a number there, or the place of a
+    class: the size of the files says nothing of labels.
     """
 
-    def __init__(self, table: TableRows, column: str, max_examples: int, seed: int) -> None:
+    def __init__(
+        self, table: TableRows, config: TableData, column: str, max_examples: int, seed: int
+    ) -> None:
         """Read the table. Raises DataError."""
         self.source, self._most, self._seed = table.source, max_examples, seed
+        self._label, self._classes = config.label, config.class_list
         count, self._kept = min(_MOST_FILES, -(-table.rows // _ROWS)), list[Any]()
-        files, schema, writers = dict[Any, Any](), None, list[Any]()
+        files, empty, writers = dict[Any, Any](), list[TableColumns](), list[Any]()
         with disk_room("the rows of users"), contextlib.ExitStack() as opened:
             kept = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
-            for whole in table.batches():
-                persons = owner_digests(whole.others[column], whole.source, column)
-                others = {name: own for name, own in whole.others.items() if name != column}
-                batch = replace(whole, others=others)
-                rows, self._empty = _packed(batch, persons), batch.part(slice(0))
+            for batch in table.batches():
+                persons = owner_digests(batch.others[column], batch.source, column)
+                rows = self._packed(batch, persons)
                 files |= dict(batch.files)
-                if schema is None:
-                    schema = rows.schema
-                    writers += [opened.enter_context(pa.ipc.new_stream(f, schema)) for f in kept]
-                if rows.schema != schema:
-                    reason = "a column has different types in different files"
-                    raise DataError(f"{self.source}: {reason}")
+                empty = [joined(self.source, [*empty, batch.part(slice(0))])]  # of the same types
+                if not writers:
+                    writers += [pa.ipc.new_stream(file, rows.schema) for file in kept]
                 of_file = hashed(persons) % count
                 rows = rows.take(pa.array(np.argsort(of_file, kind="stable")))
                 sizes = np.bincount(of_file, minlength=count)
@@ -122,16 +122,16 @@ class RowsByUser:
             for writer, file in zip(writers, kept, strict=True):
                 writer.close()
                 file.flush()
-                self._kept.append(
-                    pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-                )
-        self._files = tuple(files.items())
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                file.close()
+                self._kept.append(pa.py_buffer(mapped))
+        self._empty = replace(empty[0], files=tuple(files.items()))
         self.rows = sum(len(owners) for owners, _ in self.users())
 
     def users(self) -> Iterator[tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]]:
         """The numbers of some users, and the places of their rows."""
-        for _, order, owners, _, places in self._pieces():
-            yield owners, places[order]
+        for _, order, owners, _, where in self._pieces():
+            yield owners, where[order]
 
     def sample(self, step: int) -> TableColumns:
         """The rows of about one user in ``step``, in their order; no rows of labels."""
@@ -141,9 +141,9 @@ class RowsByUser:
             found.append(self._columns(rows, order[chosen], owners[chosen]))
             persons.append(own[order][chosen])
         whole = joined(f"{self.source}: a sample", found)
-        own = np.concatenate(persons)
-        order, numbers = taking_part(own, whole.places, self._most, self._seed)
-        return replace(whole.sample(order), owners=numbers)
+        order, owners = taking_part(np.concatenate(persons), whole.places, self._most, self._seed)
+        found_rows = replace(whole, others={}).sample(order)
+        return replace(found_rows, owners=owners, others=self._empty.others)
 
     def blocks(self, size: int) -> Iterator[TableColumns]:
         """All rows, about ``size`` at a time, and all of a user."""
@@ -162,49 +162,47 @@ class RowsByUser:
             if not rows.num_rows:
                 continue
             words = np.concatenate([_words(chunk)[:, -2:] for chunk in rows.column(0).chunks])
-            places, persons = words.T.copy()
-            persons = persons.view(np.uint64)
-            order, owners = taking_part(persons, places, self._most, self._seed)
-            yield rows, order, owners, persons, places
+            where, persons = words[:, 0].copy(), words[:, 1].copy().view(np.uint64)
+            yield rows, *taking_part(persons, where, self._most, self._seed), persons, where
+
+    def _packed(self, batch: TableColumns, persons: Persons) -> pa.RecordBatch:
+        """All numbers of a row are one column: few rows take little more room than these."""
+        labels: Any = None
+        if self._label in batch.others:
+            own = batch.others[self._label]
+            labels = numbers(own) if self._classes is None else places(own, self._classes)
+        if labels is None:
+            labels = np.full(batch.rows, np.nan)
+        floats = np.column_stack([batch.numbers, *batch.factors.values(), labels.astype(float)])
+        more = (batch.places[:, None], persons.view(np.int64)[:, None])
+        words = np.concatenate([np.ascontiguousarray(floats).view(np.int64), *more], axis=1)
+        first = pa.FixedSizeListArray.from_arrays(pa.array(words.ravel()), words.shape[1])
+        columns = [first, *batch.texts]
+        return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
 
     def _columns(
         self, rows: pa.Table, order: Int64[np.ndarray, " m"], owners: Int64[np.ndarray, " m"]
     ) -> TableColumns:
-        empty = self._empty
-        columns = [each.combine_chunks() for each in rows.take(pa.array(order)).columns]
-        words, width, texts = _words(columns[0]), empty.numbers.shape[1], len(empty.texts)
-        numbers = words[:, :-2].view("<f8")
-        others = {
-            name: Cells(own) if isinstance(old, Cells) else own
-            for (name, old), own in zip(empty.others.items(), columns[1 + texts :], strict=True)
-        }
+        first, *texts = (each.combine_chunks() for each in rows.take(pa.array(order)).columns)
+        words, empty = _words(first), self._empty
+        *floats, labels = np.ascontiguousarray(words[:, :-2]).view(np.float64).T
+        width = empty.numbers.shape[1]
+        others = dict[str, Any]()
+        if self._label in empty.others:
+            others[self._label] = labels
+        if others and self._classes is not None:
+            others[self._label] = np.array([*self._classes, None], object)[labels.astype(np.int64)]
         return replace(
             empty,
             source=f"{self.source}: the rows of some users",
             rows=len(order),
-            numbers=numbers[:, :width],
-            texts=tuple(columns[1 : 1 + texts]),
+            numbers=np.reshape(floats[:width], (width, len(order))).T,
+            texts=tuple(texts),
             others=others,
-            factors=dict(zip(empty.factors, numbers[:, width:].T, strict=True)),
-            files=self._files,
+            factors=dict(zip(empty.factors, floats[width:], strict=True)),
             places=words[:, -2],
             owners=owners,
         )
-
-
-def _packed(batch: TableColumns, persons: Persons) -> pa.RecordBatch:
-    """All numbers of a row are one column: few rows take little more room than these."""
-    numbers = [batch.numbers, *(factor[:, None] for factor in batch.factors.values())]
-    words = [np.ascontiguousarray(each, np.float64).view(np.int64) for each in numbers]
-    words += [batch.places[:, None], persons.view(np.int64)[:, None]]
-    whole = np.concatenate(words, axis=1)
-    columns = [pa.FixedSizeListArray.from_arrays(pa.array(whole.ravel()), whole.shape[1])]
-    columns += batch.texts
-    for own in batch.others.values():
-        values = own.values if isinstance(own, Cells) else plain(own)
-        is_view = str(values.type).endswith("_view")  # of which Arrow takes no rows
-        columns.append(values.cast("large_" + str(values.type)[:-5]) if is_view else values)
-    return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
 
 
 def _words(rows: pa.FixedSizeListArray) -> Int64[np.ndarray, "n w"]:

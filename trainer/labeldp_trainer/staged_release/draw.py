@@ -18,6 +18,7 @@ from scipy.special import log_ndtr, softmax
 from labeldp_trainer.data import Features
 from labeldp_trainer.data.features import factors_of
 from labeldp_trainer.discrete_gaussian.noise import noisy
+from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import (
     BROAD,
@@ -35,6 +36,7 @@ from labeldp_trainer.interactions.terms import BLOCK, Terms
 from labeldp_trainer.one_release.rows import (
     STEPS,
     UNIT,
+    Lengths,
     RowOwners,
     RowSums,
     in_steps,
@@ -270,7 +272,7 @@ class LabelCounts:
         return RowSums.zeros(0, (self.size,))
 
     def over(self, table: PublicTable, labels: Any, keep: KeepRows) -> RowSums:
-        """Over the rows in memory, in steps."""
+        """Over the rows in memory, in steps; the most rows of a user instead of a length."""
         del keep
         found, counts = self.nothing, np.zeros(self.size + 1, np.int64)
         steps = steps_of(table.rows) if self.weighted else np.full(len(table.codes), COUNT)
@@ -278,7 +280,8 @@ class LabelCounts:
         for part in table.terms().parts(BLOCK):
             own = None if predicted is None else predicted[part]
             np.add.at(counts, self.bins(self.scale.of(labels[part]), own), steps[part])
-        return found._replace(labels=counts[:-1])
+        most = 0 if table.rows.owners is None else int(np.bincount(table.rows.owners).max())
+        return found._replace(labels=counts[:-1], lengths=Lengths(most, ()))
 
 
 @dataclass(frozen=True)
@@ -508,7 +511,10 @@ class Draws:
                 squared_sensitivity=moved,
                 previous_sha256=self.release.sha256,
             )
-            self._grow(facts, self.table.sums(asked, self.true).labels)
+            found = self.table.sums(asked, self.true)
+            if found.lengths.longest > self.rows.most_rows:
+                raise DataError("the table was changed while it was read")
+            self._grow(facts, found.labels)
         part = self.release.parts[self._at]
         if len(part.answer) != count:
             raise ValueError("the histogram has other bins")

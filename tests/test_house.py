@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.house import code_lines, files_of_tests, importers, product, walks
 
-MOST = {"files": 361, "code lines": 61_210, "code lines of tests": 43_030, "one importer": 58}
+MOST = {"files": 361, "code lines": 61_220, "code lines of tests": 43_060, "one importer": 58}
 MOST_ENTERED = {
     "compile": 117,
     "verify": 62,

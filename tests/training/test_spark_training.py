@@ -364,6 +364,17 @@ def test_a_row_beyond_the_sample_and_a_failed_job_are_one_error_without_a_label(
     assert "did not finish a job" in said and "7" not in said.replace(str(place), "")
 
 
+def test_a_task_has_all_rows_of_a_user_at_once():
+    """Their numbers may be more than 2^63 apart."""
+    far = [-6 * 10**18] * 2 + [0] + [6 * 10**18] * 3
+    rows = lambda own: pa.record_batch({"person": pa.array(own, pa.int64())})  # noqa: E731
+    batches = [rows(far[start : start + 2]) for start in (0, 2, 4)] + [rows([])]
+    found = [batch.column(0).to_pylist() for batch in module._whole_users(iter(batches), 0)]
+    assert sum(found, []) == far and all({*a}.isdisjoint(b) for a, b in itertools.pairwise(found))
+    with pytest.raises(ValueError, match="follow one another"):
+        list(module._whole_users(iter([rows([0, 6 * 10**18, -6 * 10**18, 0])]), 0))
+
+
 def test_an_exception_in_a_task_says_nothing_of_rows(place):
     """Spark writes it into logs, and on the driver's terminal."""
 

@@ -370,7 +370,8 @@ def test_a_task_has_all_rows_of_a_user_at_once():
     rows = lambda own: pa.record_batch({"person": pa.array(own, pa.int64())})  # noqa: E731
     batches = [rows(far[start : start + 2]) for start in (0, 2, 4)] + [rows([])]
     found = [batch.column(0).to_pylist() for batch in module._whole_users(iter(batches), 0)]
-    assert sum(found, []) == far and all({*a}.isdisjoint(b) for a, b in itertools.pairwise(found))
+    assert [*itertools.chain(*found)] == far
+    assert all({*a}.isdisjoint(b) for a, b in itertools.pairwise(found))
     with pytest.raises(ValueError, match="follow one another"):
         list(module._whole_users(iter([rows([0, 6 * 10**18, -6 * 10**18, 0])]), 0))
 

@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.terms import Terms
 from labeldp_trainer.one_release.rows import RowOwners
 from labeldp_trainer.staged_release.check import checks
+from labeldp_trainer.staged_release.draw import Draws, LabelColumn
 
 from trainer.tests.staged_release.staged_helpers import ENDS, own_noise, table
 
@@ -68,3 +70,14 @@ def test_rows_of_a_user_are_expected_at_right_angles():
     rows = RowOwners(count=4, owners=owners, weights=weights)
     assert rows.usual_length == pytest.approx(((0.25 + 0.5 + 1) / 3**0.5 + 1) / 4)
     assert rows.sample(2).usual_length == pytest.approx((0.25 + 1) / 2 / 2**0.5)
+
+
+def test_a_user_with_more_rows_than_were_counted_ends_a_release():
+    """Files may change between the jobs that count and that sum."""
+    own = table(5, 60, owners=np.arange(60) // 3)
+    users = own.public.rows.users.model_copy(update={"most_rows": 2})
+    public = dataclasses.replace(own.public, rows=dataclasses.replace(own.public.rows, users=users))
+    draws = Draws(own.release, public, LabelColumn(np.zeros(60)), lambda grown: None)
+    with pytest.raises(DataError, match="changed while it was read"):
+        draws.labels()
+    assert draws.release.parts == ()

@@ -27,7 +27,7 @@ from labeldp_trainer.config.representation import Steps
 from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.data.features import AllRows, DataPart, all_finite
 from labeldp_trainer.data.table import TableRows
-from labeldp_trainer.data.users import RowsByUser
+from labeldp_trainer.data.users import RowsByUser, UserBound
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.interactions.columns import BinnedColumn
 from labeldp_trainer.interactions.questions import KeepRows
@@ -86,14 +86,13 @@ class StreamedTable:
     @classmethod
     def of(cls, table: TableRows, loaded: LoadedConfig) -> Self:
         """With users, their rows are brought together. Raises DataError."""
-        config = loaded.config
-        column, most = config.user_column, config.examples_per_user
-        if column is None or most is None:
-            return cls(table, config.data.label, None)
-        assert isinstance(config.data, TableData)
-        rows = RowsByUser(table, config.data, column, most, config.training.seed)
+        data, bound = loaded.config.data, UserBound.of(loaded)
+        if bound is None:
+            return cls(table, data.label, None)
+        assert isinstance(data, TableData)
+        rows = RowsByUser(table, data, bound)
         counted = added(RowSums.zeros(0, (1,)), starmap(user_counts, rows.users()))
-        return cls(rows, config.data.label, Users.of(column, most, counted))
+        return cls(rows, data.label, Users.of(bound.column, bound.most, counted))
 
     @property
     def rows(self) -> int:

@@ -26,7 +26,7 @@ from labeldp_trainer.config.representation import Steps
 from labeldp_trainer.data.encoders import TableEncoder
 from labeldp_trainer.data.features import DataPart
 from labeldp_trainer.data.table import TableColumns, table_columns
-from labeldp_trainer.data.users import owner_digests, taking_part, turns
+from labeldp_trainer.data.users import UserBound, owner_digests, taking_part, turns
 from labeldp_trainer.errors import DataError, InputError, TrainerError
 from labeldp_trainer.one_release.rows import (
     RowMoments,
@@ -68,44 +68,22 @@ def session() -> SparkSession:
     return SparkSession.builder.appName("labeldp train").getOrCreate()
 
 
-@dataclass(frozen=True)
-class UserBound:
-    """How many rows of a user take part, and which.
+def _of_users(bound: UserBound, frame: Any, width: int, rows: int) -> Any:
+    """The rows that take part, user by user, and all of a user in one partition.
 
-    Attributes:
-        column: of the users.
-        most: rows of one.
-        seed: of the choice.
+    The first ``width`` columns are features; then come users and places, of which the first
+    become digests, and labels, if they are there. ``rows`` are about how many there are.
     """
+    from pyspark.sql import Window, functions  # noqa: PLC0415
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
-    column: str
-    most: int
-    seed: int
-
-    @classmethod
-    def of(cls, loaded: LoadedConfig) -> Self | None:
-        """None if each label is on its own."""
-        column, most = loaded.config.user_column, loaded.config.examples_per_user
-        if column is None or most is None:
-            return None
-        return cls(column, most, loaded.config.training.seed)
-
-    def taking_part(self, frame: Any, width: int, rows: int) -> Any:
-        """The rows that take part, user by user, and all of a user in one partition.
-
-        The first ``width`` columns are features; then come users and places, of which the first
-        become digests, and labels, if they are there. ``rows`` are about how many there are.
-        """
-        from pyspark.sql import Window, functions  # noqa: PLC0415
-        from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
-
-        fields = frame.schema.fields
-        numbers = [StructField(name, LongType()) for name in (_PERSON, _PLACE, _TURN)]
-        types = StructType([*fields[:width], *numbers, *fields[width + 2 :]])
-        known = frame.mapInArrow(partial(_with_persons, self, width), types)
-        together = known.repartition(max(_LEAST_PARTS, -(-rows // _ROWS)), _PERSON)
-        turn = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_TURN))
-        return together.withColumn(_TURN, turn).where(f"{_TURN} <= {self.most}").drop(_TURN)
+    fields = frame.schema.fields
+    numbers = [StructField(name, LongType()) for name in (_PERSON, _PLACE, _TURN)]
+    types = StructType([*fields[:width], *numbers, *fields[width + 2 :]])
+    known = frame.mapInArrow(partial(_with_persons, bound, width), types)
+    together = known.repartition(max(_LEAST_PARTS, -(-rows // _ROWS)), _PERSON)
+    turn = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_TURN))
+    return together.withColumn(_TURN, turn).where(f"{_TURN} <= {bound.most}").drop(_TURN)
 
 
 _PERSON, _PLACE, _TURN = "person", "place", "turn"
@@ -213,7 +191,7 @@ class SparkTable:
                 ordered, owners = np.lexsort((found["row"].to_numpy(), numbers)), None
             else:
                 frame = whole.select(*columns[:-1], places.alias(_PLACE), columns[-1])
-                public = bound.taking_part(frame.drop(frame.columns[-1]), width, count)
+                public = _of_users(bound, frame.drop(frame.columns[-1]), width, count)
                 counting = SumRows(path, data, None, _count, RowSums.zeros(0, (1,)), bound, False)
                 counts = _results(path, public, counting)
                 rows, whole_counts = sum(row.rows for row in counts), map(counting.read, counts)
@@ -222,9 +200,7 @@ class SparkTable:
                 chosen = functions.pmod(functions.xxhash64(_PERSON), step) == 0
                 found = public.where(chosen).toArrow()
                 persons = found[_PERSON].to_numpy().view(np.uint64)
-                ordered, owners = taking_part(
-                    persons, found[_PLACE].to_numpy(), bound.most, bound.seed
-                )
+                ordered, owners = taking_part(persons, found[_PLACE].to_numpy(), bound)
         found = found.take(ordered)
         batch = pa.RecordBatch.from_arrays(
             [found.column(i).combine_chunks() for i in range(width)], features
@@ -262,7 +238,7 @@ class SparkTable:
         """
         frame = self.frame if labelled else self.frame.drop(self.frame.columns[-1])
         if self.bound is not None:
-            frame = self.bound.taking_part(frame, len(features_of(self.config)), self.count)
+            frame = _of_users(self.bound, frame, len(features_of(self.config)), self.count)
         found = _results(self.path, frame, task)
         if sum(row.rows for row in found) != self.rows:
             raise DataError(f"{self.path}: was changed while it was read")

@@ -14,7 +14,7 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data import features, table
 from labeldp_trainer.data import users as by_user
 from labeldp_trainer.data.table import TableRows, row_places
-from labeldp_trainer.data.users import owner_digests, taking_part
+from labeldp_trainer.data.users import UserBound, owner_digests, taking_part
 from labeldp_trainer.interactions import answers
 from labeldp_trainer.one_release import plan
 from labeldp_trainer.one_release.release import read_release
@@ -120,7 +120,7 @@ def test_of_more_rows_than_the_sample_all_are_summed_once(tmp_path, monkeypatch,
             return whole
         places = [row_places(f"{i}.parquet", np.arange(n)) for i, n in enumerate([700, 1, 2_299])]
         persons = owner_digests(whole.columns["u"], "t", "u")
-        order, owners = taking_part(persons, np.concatenate(places), 3, 0)
+        order, owners = taking_part(persons, np.concatenate(places), UserBound("u", 3, 0))
         assert ROWS / 2 < len(order) < ROWS - 200 and np.bincount(owners).max() == 3
         return dataclasses.replace(whole.take(order), owners=owners)
 

@@ -108,14 +108,12 @@ def _owned(loaded: LoadedConfig, train: DataPart, found: TableRows | Any) -> Dat
     column = loaded.config.user_column
     if column is None or train.owners is not None:
         return train
-    persons, places = owner_digests(train.columns[column], train.source, column), None
+    persons = owner_digests(train.columns[column], train.source, column)
     if isinstance(found, TableRows):
         places = np.concatenate([batch.places for batch in found.batches()])
-    return replace(
-        train,
-        owners=np.unique(persons, return_inverse=True)[1],
-        places=np.arange(train.rows) if places is None else places,
-    )
+    else:
+        places = np.arange(train.rows)
+    return replace(train, owners=np.unique(persons, return_inverse=True)[1], places=places)
 
 
 def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:

@@ -1,7 +1,7 @@
 """Which rows of a user take part, and rows of a large table by user. Nothing here reads a label.
 
-Of a user, the rows that a hash of their places puts first take part: they are the same wherever
-the table is read, in any order.
+A hash of the rows' places chooses which rows of a user take part. So every way of reading a table
+takes the same ones.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import contextlib
 import mmap
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Int, Int64
 
 from labeldp_compile.toolkit import Persons, persons_of
+from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.features import disk_room
 from labeldp_trainer.data.labels import Cells, numbers, places
@@ -70,18 +71,40 @@ def turns(where: Int64[np.ndarray, " n"], seed: int) -> Int64[np.ndarray, " n"]:
     return hashed(where, seed)
 
 
+@dataclass(frozen=True)
+class UserBound:
+    """How many rows of a user take part, and which.
+
+    Attributes:
+        column: of the users.
+        most: rows of one.
+        seed: of the choice.
+    """
+
+    column: str
+    most: int
+    seed: int
+
+    @classmethod
+    def of(cls, loaded: LoadedConfig) -> Self | None:
+        """None if each label is on its own."""
+        column, most = loaded.config.user_column, loaded.config.examples_per_user
+        if column is None or most is None:
+            return None
+        return cls(column, most, loaded.config.training.seed)
+
+
 def taking_part(
     persons: Persons,
     where: Int64[np.ndarray, " n"],
-    max_examples: int,
-    seed: int,
+    bound: UserBound,
 ) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
     """Of all rows of some users, at these places, those that take part, user by user; and their
     users' numbers."""
-    order = np.lexsort((turns(where, seed), persons))
+    order = np.lexsort((turns(where, bound.seed), persons))
     owners = np.cumsum(np.diff(persons[order], prepend=persons[order[:1]]) != 0)
     first = np.searchsorted(owners, owners)
-    kept = np.arange(len(order)) - first < max_examples
+    kept = np.arange(len(order)) - first < bound.most
     return order[kept], owners[kept]
 
 
@@ -96,18 +119,16 @@ class RowsByUser:
     class: the size of the files says nothing of labels.
     """
 
-    def __init__(
-        self, table: TableRows, config: TableData, column: str, max_examples: int, seed: int
-    ) -> None:
+    def __init__(self, table: TableRows, config: TableData, bound: UserBound) -> None:
         """Read the table. Raises DataError."""
-        self.source, self._most, self._seed = table.source, max_examples, seed
+        self.source, self._bound = table.source, bound
         self._label, self._classes = config.label, config.class_list
         count, self._kept = min(_MOST_FILES, -(-table.rows // _ROWS)), list[Any]()
         files, empty, writers = dict[Any, Any](), list[TableColumns](), list[Any]()
         with disk_room("the rows of users"), contextlib.ExitStack() as opened:
             kept = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(count)]
             for batch in table.batches():
-                persons = owner_digests(batch.others[column], batch.source, column)
+                persons = owner_digests(batch.others[bound.column], batch.source, bound.column)
                 rows = self._packed(batch, persons)
                 files |= dict(batch.files)
                 empty = [joined(self.source, [*empty, batch.part(slice(0))])]  # of the same types
@@ -141,7 +162,7 @@ class RowsByUser:
             found.append(self._columns(rows, order[chosen], owners[chosen]))
             persons.append(own[order][chosen])
         whole = joined(f"{self.source}: a sample", found)
-        order, owners = taking_part(np.concatenate(persons), whole.places, self._most, self._seed)
+        order, owners = taking_part(np.concatenate(persons), whole.places, self._bound)
         found_rows = replace(whole, others={}).sample(order)
         return replace(found_rows, owners=owners, others=self._empty.others)
 
@@ -163,7 +184,7 @@ class RowsByUser:
                 continue
             words = np.concatenate([_words(chunk)[:, -2:] for chunk in rows.column(0).chunks])
             where, persons = words[:, 0].copy(), words[:, 1].copy().view(np.uint64)
-            yield rows, *taking_part(persons, where, self._most, self._seed), persons, where
+            yield rows, *taking_part(persons, where, self._bound), persons, where
 
     def _packed(self, batch: TableColumns, persons: Persons) -> pa.RecordBatch:
         """All numbers of a row are one column: few rows take little more room than these."""

@@ -24,7 +24,7 @@ from labeldp_trainer.config.data import TrueLabels
 from labeldp_trainer.config.representation import Steps, silent
 from labeldp_trainer.data import DataPart, Dataset
 from labeldp_trainer.data.labels import class_labels, label_numbers, require_declared
-from labeldp_trainer.data.users import UserRows, rows_of_users
+from labeldp_trainer.data.users import UserBound, UserRows, rows_of_users
 from labeldp_trainer.losses import Loss, mean_metrics
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
@@ -219,11 +219,11 @@ def user_facts(setting: Setting) -> dict[str, str]:
 
 def users_of(loaded: LoadedConfig, train: DataPart) -> Users | None:
     """What a release says of the users of rows that take part; None if each label is on its own."""
-    column, most = loaded.config.user_column, loaded.config.examples_per_user
-    if train.whole is not None or column is None or most is None:
+    bound = UserBound.of(loaded)
+    if train.whole is not None or bound is None:
         return None if train.whole is None else train.whole.users
     assert train.owners is not None and train.places is not None
-    return Users.of(column, most, user_counts(train.owners, train.places))
+    return Users.of(bound.column, bound.most, user_counts(train.owners, train.places))
 
 
 def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
@@ -231,11 +231,11 @@ def user_rows(loaded: LoadedConfig, train: DataPart) -> UserRows | None:
 
     The choice is a function of the public user column, the places of the rows and the public seed.
     """
-    owners, most = train.owners, loaded.config.examples_per_user
-    if owners is None or most is None:
+    owners, bound = train.owners, UserBound.of(loaded)
+    if owners is None or bound is None:
         return None
-    most = min(most, int(np.bincount(owners).max()))
-    return rows_of_users(owners, most, loaded.config.training.seed, train.places)
+    most = min(bound.most, int(np.bincount(owners).max()))
+    return rows_of_users(owners, most, bound.seed, train.places)
 
 
 def used_rows(setting: Setting) -> NDArray[np.int64]:
